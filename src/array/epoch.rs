@@ -25,6 +25,9 @@
 //! [`GlobalArray::ghosts_mut`] is an owner epoch: all members are in it, so no member fills a halo or reads another's elements.
 //! A non-blocking update whose handle was forgotten owns its buffers and never writes the halo.
 //!
+//! 7. a job may end while a thread of the program is inside an epoch. The memory stays as it is until the array's handle is gone, which the epoch
+//!    holds (`crate::memory::mapping`). The end of the epoch is an error then.
+//!
 //! # When a process is copied
 //!
 //! Point 1 holds by type, but only inside a process. A copy of a process has copies of its handles and slices. These are the ways to copy
@@ -43,6 +46,8 @@
 //! * *`clone` as a bare system call, `_Fork`.* The mapping is absent, but nothing takes its place: a handle faults as long as the child
 //!   maps nothing there. Only `unsafe` code creates a process this way, and it must not let the child use its handles.
 //! * *`clone` with `CLONE_VM`, `vfork`, `posix_spawn`.* No memory is copied: there is one handle, and one more thread.
+//! * *A job that is over* whose arrays a program still holds: a child gets the control pages, which say so, and no segments. A copied slice faults as
+//!   long as the child maps nothing in its place.
 //! * *`exec`* keeps no memory and closes the memory file. `unshare` and `setns` copy no memory.
 //! * *Checkpoints.* A restored process maps a restored copy of the memory file. It shares nothing with ranks that continued.
 //! * *Kernel interfaces* (`/proc/PID/mem`, `/proc/PID/fd`, `ptrace`) bypass the types of every program.
@@ -387,6 +392,8 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     ///   accumulate, atomic operation, list or operation on the whole array. No earlier operation on the part is still in flight;
     /// * everything that was written to the part before is visible to this rank, by a sync, a signal or a lock;
     /// * this rank holds no other value that `access` to this array returned.
+    ///
+    /// The job may end meanwhile: the memory lives as long as the array.
     ///
     /// # Errors
     /// A poisoned array; the end of the job.

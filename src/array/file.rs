@@ -166,6 +166,8 @@ impl<T: NpyElement, D: Dimension> GlobalArray<T, D> {
 
     fn write_own(&self, path: &Path, begin: usize) -> Result<(), Failure> {
         let file = File::options().write(true).open(path)?;
+        // The limit of this member may be another than that of the one that made the file.
+        limits::check_file(file.metadata()?.len())?;
         self.own_stages(false, |patch| {
             let stage = self.get(patch).map_err(other)?;
             let mut bytes: &[u8] = bytemuck::cast_slice(stage.as_slice().expect("a new array in C order"));
@@ -352,7 +354,7 @@ impl Names {
     fn of(path: &Path) -> Result<Names, Failure> {
         let target = behind_links(path)?;
         if is_descriptor(&target) || fs::metadata(&target).is_ok_and(|found| !found.is_file()) {
-            let what = "it is no regular file, and members write at positions of one; choose another path";
+            let what = "each member writes at its own position, which needs a regular file; choose another path";
             return Err(Failure::System(io::Error::other(what)));
         }
         let mut number = [0];
@@ -368,6 +370,12 @@ impl Names {
 fn behind_links(path: &Path) -> io::Result<PathBuf> {
     /// As the system's own.
     const LINKS: usize = 40;
+    // The kernel refuses some links of others in folders that all may write to (`protected_symlinks`).
+    if let Err(error) = fs::metadata(path)
+        && error.kind() == io::ErrorKind::PermissionDenied
+    {
+        return Err(error);
+    }
     let mut target = path.to_owned();
     for _ in 0..=LINKS {
         match fs::read_link(&target) {

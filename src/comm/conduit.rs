@@ -100,6 +100,9 @@ pub(crate) trait Conduit: Operations {
         None
     }
 
+    /// No object of this rank is left whose memory is in a segment; the rank may still hold transfers. Called once.
+    fn let_go(&self) {}
+
     /// The body of this rank ended, well or not. Called once; what outlives the body may still call.
     fn body_ended(&self) {}
 

@@ -244,6 +244,10 @@ impl<N: Network + ?Sized> Conduit for Joined<N> {
         if self.over().load(Ordering::Relaxed) == INHERITED { None } else { self.network.connections() }
     }
 
+    fn let_go(&self) {
+        self.node.let_go();
+    }
+
     fn body_ended(&self) {
         if self.over().load(Ordering::Relaxed) != INHERITED {
             self.network.body_ended();

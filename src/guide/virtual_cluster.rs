@@ -151,8 +151,9 @@
 //! ten times as fast, and up to 65,536 ranks where a system allows some thousand threads.
 //!
 //! Coroutines share the thread's `thread_local!` values, and Rust does not know of them. So the variable is a promise about the program: *no rank
-//! calls the library inside the initializer of a thread-local.* Nearly all programs keep it, and so do the examples of this crate. In a program that
-//! breaks it, a reference into the thread-local may dangle, which is undefined behavior. That is why no method chooses coroutines.
+//! calls the library inside the initializer of a thread-local, nor inside a closure that `unsafe` code of another crate runs while it relies on
+//! having the thread for itself*, such as that of `scoped_tls`. Nearly all programs keep it, and so do the examples of this crate. In a program that
+//! breaks it, a reference may dangle, which is undefined behavior. That is why no method chooses coroutines.
 //!
 //! # Limits
 //!

@@ -66,7 +66,7 @@ pub(crate) fn check_file(bytes: u64) -> io::Result<()> {
     match getrlimit(Resource::Fsize).current {
         Some(limit) if limit < bytes => Err(io::Error::new(
             io::ErrorKind::FileTooLarge,
-            format!("a file of {bytes} bytes is needed, and the limit of files is {limit} bytes; lift it (ulimit -f unlimited)"),
+            format!("a file of {bytes} bytes is needed, and a file may have {limit} bytes; lift the limit (ulimit -f unlimited)"),
         )),
         _ => Ok(()),
     }

@@ -11,10 +11,13 @@
 //!
 //! # A mapping that is retired
 //!
-//! A job may end while its program still holds a handle: a transfer that was forgotten, an array in a static. Such a handle finds the job
-//! over before it touches memory, but another thread of the program may be past that test. So [`Mapping::retire`] closes the file and gives
-//! its pages back, and lets go of the addresses that nobody ever committed, which are nearly all. Those that a pointer may lead to stay
-//! mapped, without pages, until the last handle is gone.
+//! A job may end while its program still holds a handle: a transfer that was forgotten, an array in a static. A call of such a handle finds
+//! the job over before it touches memory. But another thread of the program may be past that test, or inside an epoch with a slice of its
+//! part. So [`Mapping::retire`] closes the file and unmaps only addresses that were never committed, which are nearly all. Pages are given
+//! back if no array or other object is left whose memory they are; if one is, they live as long as the last handle, as the memory of a
+//! vector would.
+//!
+//! A child that is made after that gets the control pages, in which its copied handles find the job over. Segments it does not get.
 
 use std::{
     collections::BTreeMap,
@@ -189,21 +192,25 @@ impl Mapping {
         done
     }
 
-    /// The job is over. Closes the file and gives the pages of a range back, from which this process needs nothing more. If it is the `only`
-    /// process that has the mapping, addresses of the range that were never committed are no longer reserved.
-    pub(crate) fn retire(&self, range: Range<usize>, only: bool) {
+    /// The job is over. Closes the file and gives `pages` back, which nobody reads any more. Before `segments` are control pages. If this is
+    /// the `only` process that has the mapping, addresses of the segments that were never committed are no longer reserved.
+    pub(crate) fn retire(&self, segments: Range<usize>, pages: Range<usize>, only: bool) {
         let Some(file) = self.file.write().unwrap_or_else(PoisonError::into_inner).take() else { return };
+        // Pages that the kernel does not take go with the last handle.
+        let _ = allocate(&file, HOLE, pages);
         if let Some(kept) = self.kept.get() {
             kept.give_back();
         }
-        // Pages that the kernel does not take go with the last handle.
-        let _ = allocate(&file, HOLE, range.clone());
+        // SAFETY: mapped, and the advice changes nothing in this process.
+        let _ = unsafe { madvise(self.base.as_ptr().cast(), segments.start, Advice::LinuxDoFork) };
         drop(file);
         let used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut left = vec![0..range.start, range.end..self.len];
-        let mut from = range.start;
-        let inside = used.iter().map(|(&start, &end)| (start.clamp(range.start, range.end), end.clamp(range.start, range.end)));
-        for (start, end) in inside.chain([(range.end, range.end)]) {
+        let mut left = vec![0..segments.start, segments.end..self.len];
+        let mut from = segments.start;
+        let clamp = |at: usize| at.clamp(segments.start, segments.end);
+        let inside = used.iter().map(|(&start, &end)| (clamp(start), clamp(end)));
+        for (start, end) in inside.chain([(segments.end, segments.end)]) {
+            // No pointer leads there: what is created is committed, and what goes without contents is never touched.
             if !only || !self.unmap(from..start) {
                 left.push(from..start);
             }
@@ -211,15 +218,10 @@ impl Mapping {
             from = end;
         }
         left.retain(|range| !range.is_empty());
-        for range in &left {
-            // A child finds the job over in what it gets.
-            // SAFETY: mapped, and the advice changes nothing in this process.
-            let _ = unsafe { madvise(self.base.as_ptr().wrapping_add(range.start).cast(), range.len(), Advice::LinuxDoFork) };
-        }
         self.left.set(left).expect("a mapping is retired once");
     }
 
-    /// Lets go of a range, to which no pointer leads. Whether the kernel did.
+    /// Lets go of a range, to which no pointer leads. False if the kernel refuses.
     fn unmap(&self, range: Range<usize>) -> bool {
         // SAFETY: inside the mapping, or in a child inside what took its place; the caller's promise.
         range.is_empty() || unsafe { munmap(self.base.as_ptr().wrapping_add(range.start).cast(), range.len()) }.is_ok()
@@ -293,40 +295,48 @@ mod tests {
         assert_eq!(unsafe { first.read_volatile() }, 0);
     }
 
-    /// Whether a mapping of this process has the address.
-    fn is_mapped(address: usize) -> bool {
+    /// Whether the file of this number is mapped at an address. Other tests map what they like.
+    fn is_mapped(file: u64, address: usize) -> bool {
         let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
         let number = |text| usize::from_str_radix(text, 16).unwrap();
-        let mut ranges = maps.lines().filter_map(|line| line.split(' ').next()?.split_once('-'));
+        let of_file = maps.lines().filter(|line| line.split_whitespace().nth(4) == Some(&file.to_string()));
+        let mut ranges = of_file.filter_map(|line| line.split(' ').next()?.split_once('-'));
         ranges.any(|(start, end)| (number(start)..number(end)).contains(&address))
     }
 
     #[test]
     fn a_retired_mapping_keeps_only_addresses_that_were_committed() {
-        let mapping = Mapping::reserve(MemoryFile::new(false).unwrap(), 1 << 30).unwrap();
-        let granule = mapping.granule();
-        for piece in [3, 1, 5, 2, 4] {
-            mapping.commit(piece * granule..(piece + 1) * granule).unwrap();
+        for gives_pages_back in [true, false] {
+            let file = MemoryFile::new(false).unwrap();
+            let number = rustix::fs::fstat(&file.file).unwrap().st_ino;
+            let is_mapped = |address| is_mapped(number, address);
+            let mapping = Mapping::reserve(file, 1 << 30).unwrap();
+            let granule = mapping.granule();
+            for piece in [3, 1, 5, 2, 4] {
+                mapping.commit(piece * granule..(piece + 1) * granule).unwrap();
+            }
+            mapping.commit(9 * granule..10 * granule).unwrap();
+            // As control pages, next to the first segment.
+            mapping.commit(0..granule).unwrap();
+            mapping.release(2 * granule..6 * granule).unwrap();
+            let at = |piece: usize| mapping.base().as_ptr().wrapping_add(piece * granule);
+            // SAFETY: committed, and nobody else's.
+            unsafe { at(1).write_volatile(7) };
+            let last = (1 << 30) / granule - 1;
+            assert!([0, 1, 5, 6, 8, 9, 10, last].iter().all(|&piece| is_mapped(at(piece).addr())));
+            let (segments, expected) = (granule..1 << 30, if gives_pages_back { 0 } else { 7 });
+            let retire = || mapping.retire(segments.clone(), if gives_pages_back { segments.clone() } else { 0..0 }, true);
+            retire();
+            let mapped: Vec<usize> = (0..12).chain([last]).filter(|&piece| is_mapped(at(piece).addr())).collect();
+            assert_eq!(mapped, [0, 1, 2, 3, 4, 5, 9]);
+            // SAFETY: still mapped.
+            assert_eq!(unsafe { at(1).read_volatile() }, expected);
+            assert!(mapping.descriptor() == -1 && mapping.commit(0..granule).is_err() && mapping.release(0..granule).is_err());
+            retire();
+            let first = at(0).addr();
+            drop(mapping);
+            assert!(!is_mapped(first) && !is_mapped(first + granule));
         }
-        mapping.commit(9 * granule..10 * granule).unwrap();
-        // As control pages, next to the first segment.
-        mapping.commit(0..granule).unwrap();
-        mapping.release(2 * granule..6 * granule).unwrap();
-        let at = |piece: usize| mapping.base().as_ptr().wrapping_add(piece * granule);
-        // SAFETY: committed, and nobody else's.
-        unsafe { at(1).write_volatile(7) };
-        let last = (1 << 30) / granule - 1;
-        assert!([0, 1, 5, 6, 8, 9, 10, last].iter().all(|&piece| is_mapped(at(piece).addr())));
-        mapping.retire(granule..1 << 30, true);
-        let mapped: Vec<usize> = (0..12).chain([last]).filter(|&piece| is_mapped(at(piece).addr())).collect();
-        assert_eq!(mapped, [0, 1, 2, 3, 4, 5, 9]);
-        // SAFETY: still mapped.
-        assert_eq!(unsafe { at(1).read_volatile() }, 0, "pages are given back");
-        assert!(mapping.descriptor() == -1 && mapping.commit(0..granule).is_err() && mapping.release(0..granule).is_err());
-        mapping.retire(granule..1 << 30, true);
-        let first = at(0).addr();
-        drop(mapping);
-        assert!(!is_mapped(first) && !is_mapped(first + granule));
     }
 
     #[test]

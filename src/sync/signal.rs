@@ -187,6 +187,9 @@ impl Signal {
         // Acquire: another thread's look came before this load of the word, which is then no older than that look's.
         let before = self.looked[index].load(Ordering::Acquire);
         let more = self.words.own_word(index).load().wrapping_sub(before as u32);
+        if more == 0 {
+            return before;
+        }
         let now = before + u64::from(more);
         self.looked[index].fetch_max(now, Ordering::AcqRel).max(now)
     }

@@ -110,6 +110,13 @@ impl JobState {
     }
 }
 
+/// Arrays, groups and what belongs to them hold the state; transfers that were forgotten do not.
+impl Drop for JobState {
+    fn drop(&mut self) {
+        self.conduit().let_go();
+    }
+}
+
 /// Given back when dropped.
 #[derive(Debug)]
 pub(crate) struct Creating<'a>(&'a AtomicBool);

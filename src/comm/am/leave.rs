@@ -17,14 +17,14 @@ impl<W: Wire> Am<W> {
         self.drive(|_| ready())
     }
 
-    pub(super) fn drive(&self, mut ready: impl FnMut(&Endpoint<W>) -> Result<bool>) -> bool {
+    pub(super) fn drive(&self, mut ready: impl FnMut(&mut Endpoint<W>) -> Result<bool>) -> bool {
         // Ranks of this node that have come to their end say so too: that is no failure.
         while !self.fabric.is_inherited() && !matches!(self.fabric.failure(), Some((Some(_), _))) {
             let mut endpoint = self.endpoint();
             self.look(&mut endpoint, true, false);
             // Another thread of the program may still wait for the others.
             endpoint.events.retain(|event| !matches!(event, Event::RemoteDone(Token::NOBODY) | Event::LocalDone(Token::NOBODY)));
-            match ready(&endpoint) {
+            match ready(&mut endpoint) {
                 Ok(true) => return true,
                 Ok(false) => {}
                 Err(error) => self.report(Err(error)),
@@ -43,7 +43,14 @@ impl<W: Wire> Am<W> {
         self.leaves.store(true, Ordering::Relaxed);
         let unquiet = self.endpoint().unquiet();
         unquiet.into_iter().for_each(|to| self.flush_by(|_| Route::endpoint(to), Token::NOBODY));
-        self.drive(|endpoint| Ok(endpoint.is_quiet()))
+        self.drive(|endpoint| {
+            let is_quiet = endpoint.is_quiet();
+            if !is_quiet {
+                // Another thread of the program may send what it began before the end of the body.
+                endpoint.settle()?;
+            }
+            Ok(is_quiet)
+        })
     }
 
     /// Nothing is left to be handled for others.

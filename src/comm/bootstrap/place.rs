@@ -210,7 +210,7 @@ impl Place {
             let topology = settings.place(Topology::of_machines(rank, &everybody.groups));
             let memory = Memory { heap, large, tables: topology.tables() };
             match share(bootstrap, &everybody.group(rank), token, together > cores, &memory)? {
-                Shared::Yes { fabric, crowded } => break (Arc::new(fabric), crowded, topology),
+                Shared::Yes { fabric, crowded } => break (fabric, crowded, topology),
                 Shared::Again { segment, large_pages } if segment > 0 => (heap, large) = (segment, large_pages),
                 Shared::Again { .. } => {
                     return Err(Error::Launch("not even a small heap can be mapped on some node; lift the limits of its address space and of its files (ulimit -v unlimited, ulimit -f unlimited)".into()));
@@ -243,7 +243,7 @@ impl Place {
 /// How an attempt to share memory ended, the same on all ranks.
 enum Shared {
     Yes {
-        fabric: Fabric,
+        fabric: Arc<Fabric>,
         crowded: bool,
     },
     /// All must try with these values.
@@ -290,7 +290,9 @@ fn share(bootstrap: &mut impl Bootstrap, group: &[usize], token: Token, crowded:
     let (least, finest) = (!least, !finest);
     Ok(match fabric {
         _ if refusal == Refusal::Apart as u64 => Shared::Apart,
-        Some(fabric) if refusal == 0 && least == longest && finest == coarsest => Shared::Yes { fabric, crowded: crowded != 0 },
+        Some(fabric) if refusal == 0 && least == longest && finest == coarsest => {
+            Shared::Yes { fabric: Arc::new(fabric), crowded: crowded != 0 }
+        }
         _ => {
             let half = (heap / 2).min(longest as usize);
             let segment = if refusal != 0 || least == longest && finest == coarsest { half } else { least as usize };

@@ -28,8 +28,8 @@ pub(super) struct Inbox {
     slots: [Slot; SLOTS as usize],
 }
 
-/// Written by the reader only, so in a line of its own: writers that take tickets would have to fetch it back each time.
-#[repr(C, align(64))]
+/// Written by the reader only, so in lines of its own: writers that take tickets would have to fetch it back each time.
+#[repr(C, align(128))]
 struct Head(AtomicU64);
 
 #[repr(C, align(128))]

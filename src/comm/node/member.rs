@@ -216,6 +216,10 @@ impl Conduit for Member {
         }
     }
 
+    fn let_go(&self) {
+        self.fabric.let_go();
+    }
+
     fn over(&self) -> &AtomicU32 {
         self.fabric.over()
     }

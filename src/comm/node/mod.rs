@@ -27,7 +27,7 @@ use std::{
     ptr::NonNull,
     sync::{
         Arc, Weak,
-        atomic::{AtomicU32, AtomicU64, Ordering},
+        atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
 };
@@ -123,6 +123,8 @@ pub(crate) struct Fabric {
     segment: usize,
     /// Lists of ranks that ranks of this process have, by their hashes.
     lists: Mutex<HashMap<u64, Weak<[usize]>>>,
+    /// Ranks of this process that have no object left whose memory is here.
+    empty_handed: AtomicUsize,
 }
 
 /// The tables of the topology that it was made with.
@@ -170,7 +172,15 @@ impl Fabric {
                         let to = mapping.base().add(Self::tables_start(ranks)).cast::<Spot>();
                         to.copy_from_nonoverlapping(NonNull::from(tables).cast(), spots);
                     }
-                    return Ok(Fabric { mapping, ranks, spots, first, segment, lists: Mutex::default() });
+                    return Ok(Fabric {
+                        mapping,
+                        ranks,
+                        spots,
+                        first,
+                        segment,
+                        lists: Mutex::default(),
+                        empty_handed: AtomicUsize::new(0),
+                    });
                 }
                 Err((_, error)) if segment / 2 < LEAST.max(granule) => return Err(error),
                 Err((file, _)) => file,
@@ -187,7 +197,7 @@ impl Fabric {
         let first = Self::first(ranks, granule, spots);
         let len = segment.checked_mul(ranks).and_then(|all| all.checked_add(first)).ok_or(rustix::io::Errno::NOMEM)?;
         let mapping = Mapping::reserve(MemoryFile::opened(file, granule), len).map_err(|(_, error)| error)?;
-        Ok(Fabric { mapping, ranks, spots, first, segment, lists: Mutex::default() })
+        Ok(Fabric { mapping, ranks, spots, first, segment, lists: Mutex::default(), empty_handed: AtomicUsize::new(0) })
     }
 
     /// The calling process takes part in the job, or supervises it, and starts no more ranks: no child of it gets the mapping from now
@@ -242,22 +252,36 @@ impl Fabric {
         self.mapping.descriptor()
     }
 
-    /// The end of a job whose ranks are this process, or threads of it, and have ended. Handles that outlive it find it over. Its file and
-    /// memory are given back, whoever holds one.
+    /// A rank of this process has no object left whose memory is here.
+    pub(crate) fn let_go(&self) {
+        // Release pairs with the Acquire below.
+        self.empty_handed.fetch_add(1, Ordering::Release);
+    }
+
+    fn have_let_go(&self, ranks: usize) -> bool {
+        self.empty_handed.load(Ordering::Acquire) == ranks
+    }
+
+    /// The end of a job whose ranks are this process, or threads of it, and have ended. Handles that outlive it find it over. Its file is
+    /// closed, whoever holds one, and its memory is given back, unless that is an object's.
     pub(crate) fn end_here(self: Arc<Self>) {
         self.end(None, "it has ended");
         // Without a handle all is unmapped at once.
         if Arc::strong_count(&self) > 1 {
-            self.mapping.retire(self.first..self.segment_start(self.ranks), true);
+            let segments = self.first..self.segment_start(self.ranks);
+            let pages = if self.have_let_go(self.ranks) { segments.clone() } else { 0..0 };
+            self.mapping.retire(segments, pages, true);
         }
     }
 
-    /// The same for a rank of this process where others are other processes. If one failed, another may be reading this one's memory still, and
-    /// must not find zeros there.
+    /// The same for a rank of this process where others are other processes. They may be reading its memory as long as one has not
+    /// finished, and must not find zeros there.
     pub(crate) fn end_of(&self, local: usize) {
         self.end(None, "it has ended");
-        let own = self.segment_start(local)..self.segment_start(local + 1);
-        self.mapping.retire(if matches!(self.failure(), Some((None, _))) { own } else { 0..0 }, false);
+        let segments = self.first..self.segment_start(self.ranks);
+        let is_free = self.have_let_go(1) && (0..self.ranks).all(|rank| self.finished(rank));
+        let pages = if is_free { self.segment_start(local)..self.segment_start(local + 1) } else { 0..0 };
+        self.mapping.retire(segments, pages, false);
     }
 
     /// Bytes that are committed at once.

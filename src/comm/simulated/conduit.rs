@@ -259,6 +259,10 @@ impl Conduit for Simulated {
         self.node.committed()
     }
 
+    fn let_go(&self) {
+        self.node.let_go();
+    }
+
     fn body_ended(&self) {
         self.network.body_ended();
     }

@@ -1,7 +1,7 @@
 //! The virtual cluster: all ranks of a job in one process, in virtual time, on a model of a network.
 //!
 //! ```text
-//! GA_NETWORK=simulated:gemini GA_RANKS=8192 my-program
+//! GA_COROUTINES=1 GA_NETWORK=simulated:gemini GA_RANKS=8192 my-program
 //! ```
 //!
 //! Ranks run one at a time. No memory is mapped, so every operation is a message, and takes the time that the model says (`soft::model`).
@@ -44,7 +44,7 @@ use super::{
     node::{Fabric, Member, keeping},
     say::say,
     settings::{Computing, NO_DEVICES, Settings},
-    soft::{Picos, Ranks as Turns},
+    soft::{Form, Picos, Ranks as Turns},
     start::{Body, Named, Ranks, contain},
 };
 use crate::error::Error;
@@ -158,9 +158,13 @@ pub(super) fn run(settings: &Settings, body: &Body<'_>, modelled: Modelled) -> R
     world.part();
     let first = failed.lock().take();
     let outcome = match (ran, fabric.failure(), first) {
-        (Err((rank, error)), ..) => Err(Error::Launch(format!(
-            "simulated rank {rank} could not be started: {error}; with GA_COROUTINES=1 ranks need no threads"
-        ))),
+        (Err((rank, error)), ..) => {
+            let remedy = match settings.form {
+                Form::Threads => "; with GA_COROUTINES=1 ranks need no threads",
+                Form::Coroutines => "",
+            };
+            Err(Error::Launch(format!("simulated rank {rank} could not be started: {error}{remedy}")))
+        }
         (_, Some((Some(rank), cause)), Some(_)) | (.., Some((rank, cause))) => Err(Error::RankFailed { rank, cause }),
         _ => Ok(world.report()),
     };

@@ -28,6 +28,8 @@ mod command_line;
 mod comment;
 mod data_file;
 mod dump;
+#[path = "../file_names/mod.rs"]
+mod file_names;
 mod forces;
 mod held;
 mod kernel;
@@ -37,7 +39,6 @@ mod list;
 mod nist;
 mod observers;
 mod order;
-mod output;
 mod pace;
 mod plan;
 #[path = "../plot/mod.rs"]
@@ -46,6 +47,8 @@ mod potential;
 mod queues;
 mod radial;
 mod read;
+#[path = "../records/mod.rs"]
+mod records;
 mod report;
 mod run;
 mod simulation;

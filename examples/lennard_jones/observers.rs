@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 
 use global_arrays::prelude::*;
 
-use crate::output::Records;
 use crate::plot::{self, Series};
 use crate::radial::{Radial, Shell};
+use crate::records::Records;
 use crate::run::Task;
 use crate::simulation::Simulation;
 use crate::start::Start;
@@ -36,7 +36,8 @@ pub(crate) struct Observers<'t> {
 impl<'t> Observers<'t> {
     pub(crate) fn create(job: &Job, task: &'t Task) -> Result<Self, Error> {
         let writer = job.rank() == 0;
-        let open = |name: &Option<PathBuf>| name.as_deref().filter(|_| writer).map(Records::create).transpose();
+        let open =
+            |name: &Option<PathBuf>| name.as_deref().filter(|_| writer).map(Records::create).transpose().map_err(Error::other);
         let arguments = &task.arguments;
         Ok(Observers {
             task,
@@ -65,10 +66,10 @@ impl<'t> Observers<'t> {
             return Ok(());
         }
         if let Some(file) = &mut self.thermo {
-            if file.is_empty() {
-                file.append(&row.header()?)?;
+            if row.step == start.step {
+                file.append(&row.header()?).map_err(Error::other)?;
             }
-            file.append(&row.line()?)?;
+            file.append(&row.line()?).map_err(Error::other)?;
         }
         if self.trajectory.is_none() && arguments.restart.is_none() {
             return Ok(());
@@ -81,7 +82,7 @@ impl<'t> Observers<'t> {
         let frame = Start { origin, lengths, positions, velocities, ways, kind_of, kinds, coefficients, step, time, heat };
         let frame = xyz::frame(&frame);
         if let Some(file) = &mut self.trajectory {
-            file.append(frame.as_bytes())?;
+            file.append(frame.as_bytes()).map_err(Error::other)?;
         }
         arguments.restart.as_deref().map_or(Ok(()), |file| whole_file::write(file, frame.as_bytes())).map_err(Error::other)
     }

@@ -72,6 +72,8 @@ mod column;
 #[path = "../command_line/mod.rs"]
 mod command_line;
 mod distributed;
+#[path = "../file_names/mod.rs"]
+mod file_names;
 mod kernels;
 #[path = "../lines/mod.rs"]
 mod lines;

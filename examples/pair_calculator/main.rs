@@ -32,6 +32,8 @@
 mod calculator;
 #[path = "../command_line/mod.rs"]
 mod command_line;
+#[path = "../file_names/mod.rs"]
+mod file_names;
 mod pairs;
 #[path = "../plot/mod.rs"]
 mod plot;

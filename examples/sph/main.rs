@@ -15,6 +15,8 @@ mod comparison;
 mod domain;
 mod exchange;
 mod experiments;
+#[path = "../file_names/mod.rs"]
+mod file_names;
 mod filled;
 mod forces;
 mod gas;
@@ -29,6 +31,8 @@ mod particle;
 mod picture;
 #[path = "../plot/mod.rs"]
 mod plot;
+#[path = "../records/mod.rs"]
+mod records;
 mod report;
 mod simulation;
 mod tank;

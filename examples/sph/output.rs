@@ -1,14 +1,13 @@
 //! Files that a run writes while it goes: frames of all particles, tables of what was measured.
 
-use std::fs::File;
-use std::io::Write;
 use std::marker::PhantomData;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use global_arrays::prelude::*;
 
 use crate::case::{Case, GRAVITY};
 use crate::particle::Moving;
+use crate::records::Records;
 use crate::{vtk, whole_file};
 
 /// All particles, gathered in one array.
@@ -104,10 +103,7 @@ impl<'a, const D: usize, P: Moving<D>> Frames<'a, D, P> {
 
 /// A table as CSV, a row at each time that is looked at. Each row goes to the file at once.
 #[derive(Debug)]
-pub(crate) struct Table {
-    file: File,
-    path: PathBuf,
-}
+pub(crate) struct Table(Records);
 
 impl Table {
     /// Begins the file with the names of the columns.
@@ -115,8 +111,7 @@ impl Table {
     /// # Errors
     /// One line that names the file.
     pub(crate) fn create(path: &Path, columns: &[String]) -> Result<Self, String> {
-        let file = File::create(path).map_err(|error| format!("cannot write {}: {error}", path.display()))?;
-        let mut table = Table { file, path: path.to_owned() };
+        let mut table = Table(Records::create(path)?);
         table.line(columns)?;
         Ok(table)
     }
@@ -130,8 +125,7 @@ impl Table {
     }
 
     fn line(&mut self, words: &[String]) -> Result<(), String> {
-        let line = words.join(",") + "\n";
-        self.file.write_all(line.as_bytes()).map_err(|error| format!("cannot write {}: {error}", self.path.display()))
+        self.0.append((words.join(",") + "\n").as_bytes())
     }
 }
 

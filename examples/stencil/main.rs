@@ -25,6 +25,8 @@
 mod cli;
 #[path = "../command_line/mod.rs"]
 mod command_line;
+#[path = "../file_names/mod.rs"]
+mod file_names;
 mod mode;
 #[path = "../plot/mod.rs"]
 mod plot;

@@ -26,6 +26,8 @@ mod coarse;
 #[path = "../command_line/mod.rs"]
 mod command_line;
 mod field;
+#[path = "../file_names/mod.rs"]
+mod file_names;
 mod forcing;
 mod frames;
 mod grid;

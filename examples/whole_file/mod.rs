@@ -1,14 +1,17 @@
-//! Files that are there whole or not at all.
+//! Files that are there whole or not at all. The program has the modules `command_line` and `file_names` beside this one.
 
-use std::fs::{File, read_link, remove_file, rename};
+use std::fs::{File, remove_file, rename};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{BufWriter, Error, IntoInnerError, Write};
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
+use std::process;
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, linkat, open};
-use rustix::io::Errno;
 use rustix::process::{PidfdFlags, PidfdGetfdFlags, getpid, pidfd_getfd, pidfd_open};
+
+use crate::command_line::writes_wait;
+use crate::file_names::{behind_links, folder_of, is_ordinary};
 
 /// Writes a file without a name, and names it when all of it is on the disk; what stood under that name stays whole until then. So nothing is
 /// left of it if this process is ended meanwhile. On a file system that has no files without names, it has a temporary name, `NAME.….partial`,
@@ -18,7 +21,7 @@ use rustix::process::{PidfdFlags, PidfdGetfdFlags, getpid, pidfd_getfd, pidfd_op
 /// written in place, and so is a descriptor, `/dev/stdout` or `/dev/fd/N`, whatever it leads to.
 ///
 /// # Errors
-/// One line that names the file; nothing is left behind.
+/// One line that names the file. What stood there is left as it was, except where it is written in place.
 pub(crate) fn write(file: &Path, contents: &[u8]) -> Result<(), String> {
     write_with(file, |out| out.write_all(contents))
 }
@@ -34,9 +37,9 @@ pub(crate) fn write_with(file: &Path, fill: impl FnOnce(&mut BufWriter<File>) ->
         fill(&mut out)?;
         out.into_inner().map_err(IntoInnerError::into_error)
     };
-    let target = behind_links(file).map_err(failed)?;
-    if is_descriptor(&target) || target.exists() && !target.is_file() {
-        return open_in_place(&target).and_then(fill).map(drop).map_err(failed);
+    let (target, in_place) = in_place(file).map_err(failed)?;
+    if let Some(out) = in_place {
+        return fill(out).map(drop).map_err(failed);
     }
     let name = target.file_name().ok_or_else(|| format!("{} is not the name of a file", file.display()))?;
     let path_of = |out: &File| format!("/proc/self/fd/{}", out.as_raw_fd());
@@ -46,7 +49,7 @@ pub(crate) fn write_with(file: &Path, fill: impl FnOnce(&mut BufWriter<File>) ->
     // Short, whatever the name is, and another one for each. The file has it for a moment, when two runs may write it, or all the time: then
     // the next run writes over it.
     let mut hasher = DefaultHasher::new();
-    (name, is_unnamed.then(std::process::id)).hash(&mut hasher);
+    (name, is_unnamed.then(process::id)).hash(&mut hasher);
     let start: String = name.to_string_lossy().chars().take(20).collect();
     let partial = target.with_file_name(format!("{start}.{:x}.partial", hasher.finish()));
     let written = unnamed.map_or_else(|| File::create(&partial), Ok).and_then(fill).and_then(|out| {
@@ -62,39 +65,38 @@ pub(crate) fn write_with(file: &Path, fill: impl FnOnce(&mut BufWriter<File>) ->
     })
 }
 
-/// The name that symbolic links lead to, of a file or of none. A descriptor is a link to what may have no name: it is not followed.
-fn behind_links(file: &Path) -> Result<PathBuf, Error> {
-    /// As the system's own.
-    const LINKS: usize = 40;
-    let mut target = file.to_owned();
-    for _ in 0..=LINKS {
-        match read_link(&target) {
-            Ok(link) if !is_descriptor(&target) => target = folder_of(&target).join(link),
-            _ => return Ok(target),
-        }
+/// What links lead to from a name; opened if it is no ordinary file and is written in place: a descriptor, a device, a pipe.
+///
+/// # Errors
+/// It cannot be opened.
+pub(crate) fn in_place(file: &Path) -> Result<(PathBuf, Option<File>), Error> {
+    let target = behind_links(file)?;
+    if is_ordinary(&target) {
+        return Ok((target, None));
     }
-    Err(Errno::LOOP.into())
+    let out = own_descriptor(&target).unwrap_or_else(|| File::options().write(true).append(target.is_file()).open(&target))?;
+    writes_wait(&out);
+    Ok((target, Some(out)))
 }
 
-/// Whether this is the name of a descriptor, such as `/dev/stdout`.
-fn is_descriptor(target: &Path) -> bool {
-    folder_of(target).canonicalize().is_ok_and(|folder| folder.starts_with("/proc"))
-}
-
-/// A descriptor of this process is used itself: a socket cannot be opened by its name, and a file would be written from its beginning.
-fn open_in_place(target: &Path) -> Result<File, Error> {
-    let held = || {
-        let folder = folder_of(target).canonicalize().ok()?;
-        folder.ends_with("fd").then_some(())?;
-        folder.strip_prefix(format!("/proc/{}", std::process::id())).ok()?;
-        let number = target.file_name()?.to_str()?.parse().ok()?;
-        pidfd_getfd(pidfd_open(getpid(), PidfdFlags::empty()).ok()?, number, PidfdGetfdFlags::empty()).ok()
+/// A descriptor of this process, if that is the name of one. It is used itself: a socket cannot be opened by its name, and a file would be written from
+/// its beginning.
+fn own_descriptor(target: &Path) -> Option<Result<File, Error>> {
+    let folder = folder_of(target).canonicalize().ok()?;
+    folder.strip_prefix(format!("/proc/{}", process::id())).ok().filter(|folder| folder.ends_with("fd"))?;
+    let number: i32 = target.file_name()?.to_str()?.parse().ok()?;
+    let any = || {
+        let own = pidfd_open(getpid(), PidfdFlags::empty())?;
+        pidfd_getfd(own, number, PidfdGetfdFlags::empty())
     };
-    held().map_or_else(|| File::options().write(true).append(target.is_file()).open(target), |held| Ok(held.into()))
-}
-
-fn folder_of(target: &Path) -> &Path {
-    target.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+    Some(match number {
+        1 => rustix::stdio::stdout().try_clone_to_owned().map(File::from),
+        2 => rustix::stdio::stderr().try_clone_to_owned().map(File::from),
+        _ => any().map(File::from).map_err(|error| {
+            let error = Error::from(error);
+            Error::other(format!("descriptor {number}: {error}; give the name of a file, or /dev/stdout"))
+        }),
+    })
 }
 
 #[cfg(test)]
@@ -183,9 +185,18 @@ mod tests {
         }
 
         let (near, mut far) = UnixStream::pair().unwrap();
+        // A descriptor whose writes fail where they would wait: another program may have asked for that.
+        near.set_nonblocking(true).unwrap();
         write(&name(&near), b"sock").unwrap();
         far.read_exact(&mut text).unwrap();
         assert_eq!(text, *b"sock");
+        let many = vec![b'x'; 1 << 22];
+        std::thread::scope(|scope| {
+            let reader = scope.spawn(|| far.read_exact(&mut vec![0; many.len()]));
+            write(&name(&near), &many).unwrap();
+            reader.join().unwrap().unwrap();
+        });
+        assert!(write(Path::new("/proc/self/fd/1000000"), b"x").unwrap_err().contains("descriptor 1000000: Bad file"));
 
         // As with a shell's `> file`, what was written before stays; the link that stands for it, like `/dev/stdout`, does too.
         let mut file = File::create(folder.join("file")).unwrap();

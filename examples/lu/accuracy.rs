@@ -3,7 +3,8 @@
 //! *Refinement.* The residual r = b − A·x is computed with the matrix itself. The solution of A·d = r is added to x. The measure is the componentwise
 //! backward error, ω = maxᵢ |b − A·x|ᵢ / (|A|·|x| + |b|)ᵢ: the smallest ω for which x solves exactly a system whose entries differ from those of A and b
 //! by a relative ω at most (W. Oettli, W. Prager, Numer. Math. 6, 1964). As in LAPACK's `dgerfs`, refinement ends when ω is no more than rounding, or was
-//! not halved. Unlike there, a correction that makes ω larger is not kept.
+//! not halved. A row whose numbers are so small that rounding decides what is left of them has an ω near 1 whatever x is: it does not end the refinement of the
+//! others. Unlike there, a correction that makes ω larger is not kept.
 //!
 //! *Condition number.* κ₁ = ‖A‖₁·‖A⁻¹‖₁ bounds how much larger the error of x may be than those of A and b. The norm of the inverse is estimated
 //! from solutions of systems with A and Aᵀ, as in LAPACK's `dlacn2` (W. W. Hager, SIAM J. Sci. Stat. Comput. 5, 1984; N. J. Higham, ACM Trans.
@@ -44,17 +45,18 @@ const STEPS: usize = 5;
 
 /// Refines the solution of A·x = b in place.
 pub(crate) fn refine<F: FactoredSystem>(a: &F, b: &[f64], x: &mut Vec<f64>) -> Result<Refined, F::Error> {
-    let (mut residual, before) = backward_error(a, b, x)?;
+    let (mut residual, [before, mut left]) = backward_error(a, b, x)?;
     let mut refined = Refined { steps: 0, before, after: before };
-    while refined.steps < STEPS && refined.after > f64::EPSILON / 2.0 {
+    while refined.steps < STEPS && left > f64::EPSILON / 2.0 {
         let correction = a.solve(&residual)?;
         let corrected: Vec<f64> = x.iter().zip(correction).map(|(x, d)| x + d).collect();
-        let (next, error) = backward_error(a, b, &corrected)?;
-        if error.is_nan() || error >= refined.after {
+        let (next, [after, less]) = backward_error(a, b, &corrected)?;
+        if less.is_nan() || less >= left {
             break;
         }
-        let is_last = error > refined.after / 2.0;
-        (*x, residual, refined.after, refined.steps) = (corrected, next, error, refined.steps + 1);
+        let is_last = less > left / 2.0;
+        (*x, residual, left) = (corrected, next, less);
+        refined = Refined { steps: refined.steps + 1, before, after };
         if is_last {
             break;
         }
@@ -62,21 +64,21 @@ pub(crate) fn refine<F: FactoredSystem>(a: &F, b: &[f64], x: &mut Vec<f64>) -> R
     Ok(refined)
 }
 
-/// b − A·x and ω.
-fn backward_error<F: FactoredSystem>(a: &F, b: &[f64], x: &[f64]) -> Result<(Vec<f64>, f64), F::Error> {
+/// b − A·x, ω, and the part of ω that a correction can make smaller.
+fn backward_error<F: FactoredSystem>(a: &F, b: &[f64], x: &[f64]) -> Result<(Vec<f64>, [f64; 2]), F::Error> {
     // Rows so small that rounding leaves nothing of them, as in `dgerfs`.
     let least = (b.len() + 1) as f64 * f64::MIN_POSITIVE;
     let part = |residual: f64, scale: f64| match scale {
-        0.0 if residual == 0.0 => 0.0,
-        _ if !scale.is_finite() => f64::NAN,
-        _ if scale > least / f64::EPSILON => residual.abs() / scale,
-        _ => (residual.abs() + least) / (scale + least),
+        0.0 if residual == 0.0 => [0.0; 2],
+        _ if !scale.is_finite() => [f64::NAN; 2],
+        _ if scale > least / f64::EPSILON => [residual.abs() / scale; 2],
+        _ => [residual.abs() + least, residual.abs()].map(|error| error / (scale + least)),
     };
     let [product, scale] = a.product_and_scale(x)?;
     let residual: Vec<f64> = b.iter().zip(&product).map(|(b, p)| b - p).collect();
-    let parts = residual.iter().zip(&scale).zip(b).map(|((r, s), b)| part(*r, s + b.abs()));
-    let error = largest(parts);
-    Ok((residual, error))
+    let parts: Vec<[f64; 2]> = residual.iter().zip(&scale).zip(b).map(|((r, s), b)| part(*r, s + b.abs())).collect();
+    let errors = [0, 1].map(|which| largest(parts.iter().map(|part| part[which])));
+    Ok((residual, errors))
 }
 
 /// An estimate of the condition number κ₁.
@@ -243,6 +245,19 @@ mod tests {
         // Of such a row a residual of 0 says little.
         let refined = refine(&tiny, &[1e-310, 1.0], &mut vec![1e-310, 1.0]).unwrap();
         assert!(refined.steps == 0 && refined.after > 0.9 && refined.after <= 1.0, "{refined:?}");
+    }
+
+    #[test]
+    fn a_row_of_tiny_numbers_does_not_end_refinement() {
+        let dense = Dense::new(Array2::eye(2), 1e-4);
+        for tiny in [1e-310, 5e-324] {
+            let b = [tiny, 1.0];
+            for first in [tiny, 0.0, tiny * (1.0 - 1e-4)] {
+                let mut x = vec![first, 1.0 - 1e-4];
+                let refined = refine(&dense, &b, &mut x).unwrap();
+                assert!(refined.steps > 1 && (x[1] - 1.0).abs() < 1e-15 && refined.after > 0.9, "{x:?} {refined:?}");
+            }
+        }
     }
 
     #[test]

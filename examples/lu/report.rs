@@ -50,9 +50,9 @@ pub(crate) fn largest(values: impl IntoIterator<Item = f64>) -> f64 {
     values.into_iter().map(f64::abs).fold(0.0, |m: f64, v| if m.is_nan() || v <= m { m } else { v })
 }
 
-/// ‖A‖∞‖x‖∞ + ‖b‖∞ at least, about 2·10⁻²⁹². A product that falls below the normal numbers is off by 2⁻¹⁰⁷⁵ at most, which is then no more
-/// than ε² of this sum; below it, rounding may hide any error of x.
-const LEAST: f64 = f64::MIN_POSITIVE / EPSILON;
+/// ‖A‖∞‖x‖∞ + ‖b‖∞ at least, about 2·10⁻³⁰⁵. A product below the normal numbers is off by 2⁻¹⁰⁷⁵ at most, and A·x has n of them in a row; sums of
+/// such numbers are exact. So they add at most 2⁻¹⁰⁷⁵ / (ε · this sum), 2⁻¹⁰, to the scaled residual. Far below, rounding may hide any error of x.
+const LEAST: f64 = 1024.0 * f64::MIN_POSITIVE;
 
 /// HPL's scaled residual ‖Ax−b‖∞ / (ε (‖A‖∞‖x‖∞ + ‖b‖∞) n), from A·x, the sum of magnitudes of each row of A, x and b.
 ///
@@ -63,7 +63,8 @@ pub(crate) fn residual(product: &[f64], magnitudes: &[f64], x: &[f64], b: &[f64]
     let difference = largest(product.iter().zip(b).map(|(p, b)| p - b));
     let [a, x, b] = [magnitudes, x, b].map(|values| largest(values.iter().copied()));
     let scale = a * x + b;
-    let residual = if difference == 0.0 { 0.0 } else { difference / (EPSILON * scale * product.len() as f64) };
+    // In this order nothing falls below the normal numbers.
+    let residual = if difference == 0.0 { 0.0 } else { difference / scale / (EPSILON * product.len() as f64) };
     let parts =
         [("‖A‖∞", a), ("‖x‖∞", x), ("‖b‖∞", b), ("‖Ax−b‖∞", difference), ("‖A‖∞‖x‖∞ + ‖b‖∞", scale), ("the residual", residual)];
     match parts.into_iter().find(|(_, value)| !value.is_finite()) {
@@ -195,9 +196,12 @@ mod tests {
         // A difference of 0 says nothing of x: 1e-320·1.0001 is rounded to 1e-320, and 1e-200·1e-200 to 0.
         for (product, a, x, b) in [(1e-310, 1e-310, 1.0, 1e-310), (1e-320, 1e-320, 1.0001, 1e-320), (0.0, 1e-200, 1e-200, 0.0)] {
             let why = residual(&[product], &[a], &[x], &[b]).expect_err("nothing that could be compared");
-            assert!(why.contains("below 2.0e-292"), "{why}");
+            assert!(why.contains("below 2.3e-305"), "{why}");
         }
-        assert_eq!(residual(&[1e-290], &[1e-290], &[1.0], &[1e-290]), Ok(0.0));
+        assert_eq!(residual(&[1e-300], &[1e-300], &[1.0], &[1e-300]), Ok(0.0));
+        // Just above the limit, an error of 2⁻⁴³ is seen, and its size is right.
+        let small = residual(&[1.5e-305 * (1.0 + 1e-13)], &[1.5e-305], &[1.0], &[1.5e-305]).unwrap();
+        assert!((small / (0.5e-13 / EPSILON) - 1.0).abs() < 1e-2, "{small}");
         // A matrix of such numbers can be checked where x is large; an error of 2⁻⁴⁴ is seen.
         assert!(residual(&[1e-10 * (1.0 + 6e-14)], &[1e-310], &[1e300], &[1e-10]).unwrap() > THRESHOLD);
     }

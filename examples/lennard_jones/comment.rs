@@ -1,31 +1,34 @@
 //! The second line of a frame of extended XYZ: `key=value` pairs.
 //!
 //! Keys and values are bare words, or strings in quotes, in which a backslash takes the next character as it is and `\n` is a new line. A value may
-//! also be a list: of words in braces, or with commas in brackets, which stand in each other for a matrix. Words without `=` say nothing.
+//! also be a list: of words in braces, or with commas in brackets, which stand in each other for a matrix. Words without `=` say nothing. What is not
+//! closed is a bare word. A value that blanks and another pair follow is empty.
 //!
 //! # Source
 //! libAtoms, *Extended XYZ specification*, github.com/libAtoms/extxyz. Single quotes are those of the Atomic Simulation Environment.
+
+use std::str::CharIndices;
 
 /// The pairs of a line.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Comment(Vec<(String, String)>);
 
 impl Comment {
-    /// # Errors
-    /// A quote or a bracket that nothing closes.
-    pub(crate) fn parse(line: &str) -> Result<Self, String> {
+    pub(crate) fn parse(line: &str) -> Self {
         let mut pairs = Vec::new();
         let mut rest = line.trim_start();
         while !rest.is_empty() {
-            let (key, behind) = string(rest, "=")?;
+            let (key, behind) = string(rest, "=");
             rest = behind.trim_start();
             if let Some(behind) = rest.strip_prefix('=') {
-                let (value, behind) = string(behind.trim_start(), "")?;
+                let next = behind.trim_start();
+                let is_empty = next.len() < behind.len() && string(next, "=").1.trim_start().starts_with('=');
+                let (value, behind) = if is_empty { (String::new(), next) } else { string(next, "") };
                 pairs.push((key, value));
                 rest = behind.trim_start();
             }
         }
-        Ok(Comment(pairs))
+        Comment(pairs)
     }
 
     /// The value of a key, without what encloses it. Numbers of a list have blanks between them.
@@ -35,21 +38,27 @@ impl Comment {
 }
 
 /// What `text` begins with, and the text behind it: a quoted string, a list, or all up to a blank or one of `ends`.
-fn string<'a>(text: &'a str, ends: &str) -> Result<(String, &'a str), String> {
+fn string<'a>(text: &'a str, ends: &str) -> (String, &'a str) {
+    enclosed(text).unwrap_or_else(|| bare(text, ends))
+}
+
+/// A quoted string or a list, if `text` begins with one that is closed.
+fn enclosed(text: &str) -> Option<(String, &str)> {
     let mut string = String::new();
     // What will close the quotes and brackets around the next character, the innermost last.
     let mut closers = Vec::new();
+    let mut before = ' ';
     let mut characters = text.char_indices();
     while let Some((at, c)) = characters.next() {
         let innermost = closers.last().copied();
-        // Inside a bare word such a character is one like others.
-        let may_open = !matches!(innermost, Some('"' | '\'')) && (at == 0 || innermost.is_some());
+        // Inside a word such a character is one like others.
+        let may_open = !matches!(innermost, Some('"' | '\'')) && (before.is_whitespace() || "[{,".contains(before));
         match c {
-            '\\' => string.extend(characters.next().map(|(_, c)| if c == 'n' { '\n' } else { c })),
+            '\\' if innermost.is_some() => string.extend(escaped(&mut characters)),
             _ if innermost == Some(c) => {
                 closers.pop();
                 if closers.is_empty() {
-                    return Ok((string, &text[at + c.len_utf8()..]));
+                    return Some((string, &text[at + c.len_utf8()..]));
                 }
                 string.push(' ');
             }
@@ -57,14 +66,33 @@ fn string<'a>(text: &'a str, ends: &str) -> Result<(String, &'a str), String> {
             '{' if may_open => closers.push('}'),
             '[' if may_open => closers.push(']'),
             ',' if innermost == Some(']') => string.push(' '),
-            _ if innermost.is_none() && (c.is_whitespace() || ends.contains(c)) => return Ok((string, &text[at..])),
+            // The next pair: what has begun is not closed.
+            '=' if innermost == Some(']') => return None,
+            _ if innermost.is_none() => return None,
             _ => string.push(c),
         }
+        before = c;
     }
-    match closers.last() {
-        None => Ok((string, "")),
-        Some(closer) => Err(format!("`{closer}` is missing behind `{}`", text.chars().take(40).collect::<String>())),
+    None
+}
+
+/// A word up to a blank or one of `ends`.
+fn bare<'a>(text: &'a str, ends: &str) -> (String, &'a str) {
+    let mut word = String::new();
+    let mut characters = text.char_indices();
+    while let Some((at, c)) = characters.next() {
+        match c {
+            '\\' => word.extend(escaped(&mut characters)),
+            _ if c.is_whitespace() || ends.contains(c) => return (word, &text[at..]),
+            _ => word.push(c),
+        }
     }
+    (word, "")
+}
+
+/// What a backslash before the next character means.
+fn escaped(characters: &mut CharIndices<'_>) -> Option<char> {
+    characters.next().map(|(_, c)| if c == 'n' { '\n' } else { c })
 }
 
 #[cfg(test)]
@@ -72,7 +100,7 @@ mod tests {
     use super::*;
 
     fn value(line: &str, key: &str) -> Option<String> {
-        Comment::parse(line).unwrap().value(key).map(str::to_owned)
+        Comment::parse(line).value(key).map(str::to_owned)
     }
 
     #[test]
@@ -90,12 +118,14 @@ mod tests {
             (r#"["a, pbc=F", 'b']"#, "a, pbc=F   b "),
             ("it's", "it's"),
             (r"a\ b\=c", "a b=c"),
-            ("a=b{[", "a=b{["),
-            ("", "pbc=T"),
+            ("a-b{[", "a-b{["),
+            ("[O'Brien,x]", "O'Brien x"),
+            ("[a[b, c]", "a[b  c"),
+            ("", ""),
         ] {
-            let comment = Comment::parse(&format!("comment = {value}\tpbc=T")).unwrap();
+            let comment = Comment::parse(&format!("comment = {value}\tpbc=T"));
             assert_eq!(comment.value("comment"), Some(text), "{value}");
-            assert_eq!(comment.value("pbc"), (!value.is_empty()).then_some("T"), "{value}");
+            assert_eq!(comment.value("pbc"), Some("T"), "{value}");
         }
     }
 
@@ -119,10 +149,35 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_closed_is_told() {
-        for (line, closer) in [("a=\"1 2 b=3", "\""), ("a='1 2\\'", "'"), ("a={1 2", "}"), ("a=[[1 2]", "]"), ("\"a=1", "\"")] {
-            let problem = Comment::parse(line).unwrap_err();
-            assert!(problem.starts_with(&format!("`{closer}` is missing behind `")), "{problem}");
+    fn a_value_may_be_empty() {
+        for line in [
+            "note= pbc=\"F F F\"",
+            "note =  pbc = 'F F F'",
+            "note= 'pbc'={F F F}",
+            "note=\"\" pbc=[F, F, F]",
+            "pbc=\"F F F\" note= ",
+        ] {
+            assert_eq!(value(line, "note").as_deref(), Some(""), "{line}");
+            assert_eq!(value(line, "pbc").unwrap().split_whitespace().collect::<Vec<_>>(), ["F"; 3], "{line}");
         }
+        // Without blanks between it is a word.
+        assert_eq!(value("note=a=b pbc=T", "note").as_deref(), Some("a=b"));
+    }
+
+    #[test]
+    fn what_is_not_closed_is_a_word() {
+        for (line, expected) in [
+            ("a=\"1 2 b=3", "\"1"),
+            ("a='1 2\\'", "'1"),
+            ("a={1 2", "{1"),
+            ("a=[[1 2]", "[[1"),
+            ("a=[0,1) pbc=\"F F F\" c=[1]", "[0,1)"),
+            ("a=[0,1)", "[0,1)"),
+            ("\"a=1 a=2", "2"),
+        ] {
+            assert_eq!(value(line, "a").as_deref(), Some(expected), "{line}");
+        }
+        assert_eq!(value("range=[0,1) pbc=\"F F F\" c=[1]", "pbc").as_deref(), Some("F F F"));
+        assert_eq!(value("\"a=1", "\"a").as_deref(), Some("1"));
     }
 }

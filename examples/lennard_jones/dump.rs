@@ -115,7 +115,7 @@ fn frame(lines: &mut Lines<'_>, header: &str) -> Result<Frame, Problem> {
             .parse::<u64>()
             .ok()
             .filter(|number| (1..=i64::MAX as u64).contains(number))
-            .ok_or_else(|| format!("{found} is the number of no atom: whole numbers from 1 to {} are expected", i64::MAX));
+            .ok_or_else(|| format!("atom {found}: a whole number from 1 to {} is expected", i64::MAX));
         if row.len() != columns.len() {
             return Err(lines.problem(format!("{} columns expected, not {}", columns.len(), row.len())));
         }
@@ -204,7 +204,7 @@ mod tests {
             assert_eq!(of(numbers).unwrap().positions, [[2.0, 0.0, 0.0], [1.0, 0.0, 0.0]], "{numbers:?}");
         }
         for wrong in ["0", "-1", "1.5", "9223372036854775808", "Ar", "nan"] {
-            assert!(of(["1", wrong]).unwrap_err().1.starts_with(&format!("{wrong} is the number of no atom")), "{wrong}");
+            assert!(of(["1", wrong]).unwrap_err().1.starts_with(&format!("atom {wrong}: a whole number")), "{wrong}");
         }
         assert!(of(["9007199254740993", "9007199254740993"]).unwrap_err().1.contains("atom 9007199254740993 stands there twice"));
     }
@@ -243,7 +243,7 @@ mod tests {
         assert!(problem("ITEM: ATOMS id x y z\n1 2 0\n2 2 0 0\n").contains("4 columns"));
         assert!(problem("ITEM: ATOMS id x y z\n1 2 0 b\n2 2 0 0\n").contains("`z`"));
         assert!(problem("ITEM: ATOMS id x y z\n1 2 0 0\n1 2 0 0\n").contains("twice"));
-        assert!(problem("ITEM: ATOMS id x y z\n1 2 0 0\n0 2 0 0\n").contains("0 is the number of no atom"));
+        assert!(problem("ITEM: ATOMS id x y z\n1 2 0 0\n0 2 0 0\n").contains("atom 0: a whole number"));
         assert!(problem("ITEM: ATOMS id mass x y z\n1 1 2 0 0\n2 4 2 0 0\n").contains("mass 4, one before it 1"));
         assert!(problem("ITEM: ATOMS id xs ys zs\n1 0 0 0\n2 0 b 0\n").contains("`ys`"));
         let open = HEAD.replace("pp pp pp", "ff pp pp");

@@ -132,12 +132,13 @@ pub(crate) fn start(file: &Path) -> Result<Start, Rejected> {
     })
 }
 
-/// Whether the next line is the comment of an XYZ file, which has `Lattice` if it is extended, and not one of a data file's header: blank, a
+/// Whether the next line is the comment of an XYZ file, which has `Lattice=` if it is extended, and not one of a data file's header: blank, a
 /// comment behind `#`, or numbers and what they are. The line is still the next one then.
 fn second_of_xyz(lines: &mut Lines<'_>) -> Result<bool, Problem> {
     let second = lines.next()?.unwrap_or_default();
     let of_header = |word: &str| word.starts_with('#') || number(word).is_some();
-    let is_comment = second.contains("Lattice") || second.split_whitespace().next().is_some_and(|word| !of_header(word));
+    let has_lattice = second.split("Lattice").skip(1).any(|behind| behind.trim_start().starts_with('='));
+    let is_comment = has_lattice || second.split_whitespace().next().is_some_and(|word| !of_header(word));
     lines.is_put_back = true;
     Ok(is_comment)
 }
@@ -235,13 +236,13 @@ pub(crate) mod tests {
     fn a_title_may_be_a_number_and_so_may_a_comment() {
         let header = "1 atoms\n1 atom types\n0 4 xlo xhi\n0 4 ylo yhi\n0 4 zlo zhi\n\nAtoms\n\n1 1 1 2 3\n";
         for title in ["", "300", "1", "300 K", "1.5", "ITEM", "# 1", "Atoms"] {
-            for second in ["\n", "# of 300\n", ""] {
+            for second in ["\n", "# of 300\n", "# Lattice constant 4.0, a = 1\n", ""] {
                 let read = start_of("title.data", format!("{title}\n{second}{header}").as_bytes()).unwrap();
                 assert_eq!(read.positions, [[1.0, 2.0, 3.0]], "{title} {second}");
             }
         }
         let lattice = "Lattice=\"4 0 0 0 4 0 0 0 4\" Properties=pos:R:3";
-        for comment in ["", "300 ", "# ", "frame 3 "] {
+        for comment in ["", "300 ", "# ", "# Lattice ", "frame 3 "] {
             let read = start_of("comment.xyz", format!("1\n{comment}{lattice}\n1 2 3\n").as_bytes()).unwrap();
             assert_eq!(read.positions, [[1.0, 2.0, 3.0]], "{comment}");
         }

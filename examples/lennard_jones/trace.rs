@@ -104,7 +104,8 @@ fn row(lines: &Lines<'_>, columns: &[Option<Quantity>], words: &[&str]) -> Resul
         return Err(lines.problem(format!("{} numbers expected, not {}", columns.len(), words.len())));
     }
     // A row that no step of the run has would be compared with nothing.
-    let step = words[0].parse().map_err(|_| lines.problem(format!("{} is the number of no step", words[0])))?;
+    let step =
+        words[0].parse().map_err(|_| lines.problem(format!("step {}: a whole number, 0 or more, is expected", words[0])))?;
     let mut values = Vec::new();
     for (quantity, word) in columns.iter().zip(words) {
         if let Some(quantity) = quantity {
@@ -219,7 +220,7 @@ mod tests {
         let problem = |text| table(lines(text)).unwrap_err().1;
         assert!(problem("Step Volume\n").contains("no column"));
         for step in ["0.5", "-3"] {
-            assert!(table(lines(&format!("Step Temp\n{step} 1\n"))).unwrap_err().1.contains("no step"));
+            assert!(table(lines(&format!("Step Temp\n{step} 1\n"))).unwrap_err().1.contains("a whole number"));
         }
         assert!(problem("Step Temp\n").contains("no table"));
         assert!(problem("what is this\n").contains("no table"));

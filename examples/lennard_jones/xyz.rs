@@ -35,7 +35,6 @@ pub(crate) fn parse(mut lines: Lines<'_>, first: &str) -> Result<Start, Problem>
 fn one(lines: &mut Lines<'_>, header: &str) -> Result<Start, Problem> {
     let count: usize = header.parse().map_err(|_| lines.problem("the number of atoms of the next frame expected"))?;
     let comment = Comment::parse(lines.expect("the line with Lattice and Properties")?);
-    let comment = comment.map_err(|problem| lines.problem(problem))?;
     let value = |key: &str| comment.value(key).ok_or_else(|| lines.problem(format!("`{key}=` is missing")));
     let vector = |text: &str| text.split_whitespace().map(number).collect::<Option<Vec<f64>>>();
     let lattice = vector(value("Lattice")?);
@@ -100,8 +99,11 @@ fn one(lines: &mut Lines<'_>, header: &str) -> Result<Start, Problem> {
         Some(text) => number(text).map(Some).ok_or_else(|| lines.problem(format!("{key} is no finite number"))),
     };
     let step = comment.value("Step").unwrap_or("0");
-    let step =
-        step.parse().map_err(|_| lines.problem(format!("Step {step} is the number of no step: a whole number is expected")))?;
+    let step = step
+        .parse()
+        .ok()
+        .or_else(|| whole_number(step))
+        .ok_or_else(|| lines.problem(format!("Step {step}: a whole number, 0 or more, is expected")))?;
     let (time, heat) = (told("Time")?, told("Heat")?.unwrap_or(0.0));
     let index = |name: &String| kinds.iter().position(|kind| kind.name == *name);
     let mut coefficients = Vec::new();
@@ -114,6 +116,11 @@ fn one(lines: &mut Lines<'_>, header: &str) -> Result<Start, Problem> {
         }
     }
     Ok(Start { origin, lengths: [x, y, z], positions, velocities, ways, kind_of, kinds, coefficients, step, time, heat })
+}
+
+/// A whole number that another program has written as one of floating point. Beyond 2⁵³ it would be one of several.
+fn whole_number(text: &str) -> Option<u64> {
+    number(text).filter(|x| x.fract() == 0.0 && (0.0..=(1_u64 << 53) as f64).contains(x)).map(|x| x as u64)
 }
 
 /// A property and where its words stand in the line of an atom.
@@ -247,9 +254,25 @@ mod tests {
             let start = parse(lines(&format!("{line}\n1.5 1 1\n")), "1").unwrap();
             assert_eq!((start.lengths, start.positions), ([2.0, 3.0, 4.0], vec![[0.5, 1.0, 1.0]]), "{line}");
         }
-        let open = r#"Lattice="2 0 0 0 3 0 0 0 4" Properties=pos:R:3 pbc=[T, T, F]"#;
-        assert!(parse(lines(&format!("{open}\n0 0 0\n")), "1").unwrap_err().1.contains("periodic"));
-        assert!(parse(lines("Lattice=\"2 0 0\n0 0 0\n"), "1").unwrap_err().1.contains("is missing behind"));
+        for open in ["pbc=[T, T, F]", "note= pbc=\"F F F\"", "range=[0,1) pbc=\"F F F\" a=[1]", "pbc=\"T T T"] {
+            let text = format!("Lattice=\"2 0 0 0 3 0 0 0 4\" Properties=pos:R:3 {open}\n0 0 0\n");
+            assert!(parse(lines(&text), "1").unwrap_err().1.contains("periodic"), "{open}");
+        }
+        assert!(parse(lines("Lattice=\"2 0 0\n0 0 0\n"), "1").unwrap_err().1.contains("nine"));
+    }
+
+    #[test]
+    fn steps_may_be_written_as_floating_point() {
+        let step = |text: &str| {
+            let comment = format!("Lattice=\"2 0 0 0 2 0 0 0 2\" Properties=pos:R:3 Step={text} names=[O'Brien,x] range=[0,1)");
+            parse(lines(&format!("{comment}\n0 0 0\n")), "1").map(|start| start.step).map_err(|problem| problem.1)
+        };
+        assert_eq!([step("100.0"), step("1e2"), step("100")], [const { Ok(100) }; 3]);
+        assert_eq!(step("9007199254740992.0"), Ok(1 << 53));
+        assert_eq!(step("9007199254740993"), Ok((1 << 53) + 1));
+        for wrong in ["1.5", "-1.0", "1e17", "nan"] {
+            assert_eq!(step(wrong), Err(format!("Step {wrong}: a whole number, 0 or more, is expected")));
+        }
     }
 
     #[test]
@@ -265,7 +288,7 @@ mod tests {
         let momenta = "Lattice=\"2 0 0 0 2 0 0 0 2\" Properties=pos:R:3:momenta:R:3\n0 0 0 1 1 1\n";
         assert!(problem(momenta).contains("without `masses`"));
         let late = "Lattice=\"2 0 0 0 2 0 0 0 2\" Properties=pos:R:3 Step=later\n0 0 0\n";
-        assert!(problem(late).contains("Step later is the number of no step"));
+        assert!(problem(late).contains("Step later: a whole number"));
         let open = "Lattice=\"2 0 0 0 2 0 0 0 2\" Properties=pos:R:3 pbc=\"T T F\"\n0 0 0\n";
         assert!(problem(open).contains("periodic"));
         assert!(problem("no lattice\nAr 0 0 0\n").contains("Lattice"));

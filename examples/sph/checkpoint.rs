@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::case::{Case, share};
 use crate::comparison::Course;
+use crate::file_names::{behind_links, is_ordinary};
 use crate::observation::Observation;
 use crate::output::Gathered;
 use crate::particle::Moving;
@@ -48,9 +49,7 @@ impl Saved {
     /// One line that names the file: it cannot be read, it is no checkpoint, or it is one of something else.
     pub(crate) fn read(file: &Path, flow: &str, instruments: &[String]) -> Result<Saved, String> {
         let failed = |what: &str| format!("{}: {what}", file.display());
-        let text = std::fs::read_to_string(file).map_err(|error| format!("cannot read {}: {error}", file.display()))?;
-        let saved: Saved =
-            toml::from_str(&text).map_err(|error| failed(&format!("no checkpoint: {}", error.message().replace('\n', ", "))))?;
+        let saved = Saved::parse(file)?;
         if saved.flow != flow {
             return Err(failed("a checkpoint of another flow, geometry, spacing or number of particles"));
         }
@@ -67,12 +66,24 @@ impl Saved {
         Ok(saved)
     }
 
+    fn parse(file: &Path) -> Result<Saved, String> {
+        let no_checkpoint = |why: &str| format!("{}: no checkpoint: {why}", file.display());
+        let unread = |error| format!("cannot read {}: {error}", file.display());
+        // A pipe may have no writer, a device no end, and there is no place for particles beside a descriptor.
+        if !is_ordinary(&behind_links(file).map_err(unread)?) {
+            return Err(no_checkpoint("it is no regular file"));
+        }
+        let text = std::fs::read_to_string(file).map_err(unread)?;
+        toml::from_str(&text).map_err(|error| no_checkpoint(&error.message().replace('\n', ", ")))
+    }
+
     /// The particles that this rank shall begin with: an equal share of `count`. `file` is that of the text. Collective.
     ///
     /// # Errors
     /// A file of particles that cannot be read or is of another shape.
     pub(crate) fn particles<const D: usize, P: Moving<D>>(&self, job: &Job, count: u64, file: &Path) -> Result<Vec<P>, Error> {
         let gathered = Gathered::<D, P>::new(job, count, "restored particles")?;
+        let file = behind_links(file).map_err(Error::other)?;
         gathered.array.read_npy(file.with_file_name(&self.particles))?;
         let share = share(count, job.rank(), job.size());
         let rows = gathered.array.get(s![share.start as usize..share.end as usize, ..])?;
@@ -90,8 +101,7 @@ pub(crate) fn check(file: &Path) -> Result<(), String> {
     if let Some(folder) = file.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.is_dir()) {
         return Err(format!("cannot write {}: there is no folder {}", file.display(), folder.display()));
     }
-    let is_checkpoint = || std::fs::read_to_string(file).is_ok_and(|text| toml::from_str::<Saved>(&text).is_ok());
-    if file.exists() && !is_checkpoint() {
+    if file.exists() && Saved::parse(file).is_err() {
         return Err(format!("{} is there and no checkpoint: remove it or name another file", file.display()));
     }
     Ok(())
@@ -131,11 +141,12 @@ impl<const D: usize, P: Moving<D>> Checkpoints<D, P> {
         instruments: Vec<String>,
     ) -> Result<Self, Error> {
         // All ranks look before any writes.
-        let text = std::fs::read_to_string(file).unwrap_or_default();
-        let written = toml::from_str::<Saved>(&text).ok().map(|saved| saved.particles);
+        let written = Saved::parse(file).ok().map(|saved| saved.particles);
+        // The particles stand beside the text, also where a link leads to it.
+        let file = behind_links(file).map_err(Error::other)?;
         let gathered = Gathered::new(job, particles, "checkpoint")?;
         job.barrier()?;
-        Ok(Checkpoints { file: file.to_owned(), flow, instruments, every: every.unwrap_or(usize::MAX), gathered, written })
+        Ok(Checkpoints { file, flow, instruments, every: every.unwrap_or(usize::MAX), gathered, written })
     }
 
     /// Writes a checkpoint if one is due. History and course are those of all ranks. Collective.
@@ -195,7 +206,10 @@ impl<const D: usize, P: Moving<D>> Checkpoints<D, P> {
 #[cfg(test)]
 pub(crate) mod tests {
     use std::fs;
+    use std::os::unix::fs::symlink;
     use std::sync::Mutex;
+
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
 
     use super::*;
     use crate::case::{Column, Kind, Water};
@@ -272,6 +286,23 @@ pub(crate) mod tests {
         assert_eq!(fs::read_dir(&folder.0).unwrap().count(), 2, "the text and its particles");
         for ranks in [1, 2, 4, 7] {
             assert_eq!(run(ranks, Some(&file), true), whole, "{ranks} ranks");
+        }
+        // Behind a link both parts stand in one folder, and both names lead to them.
+        let far = folder.0.join("far");
+        fs::create_dir_all(&far).unwrap();
+        let [link, target] = [folder.0.join("link"), far.join("there")];
+        symlink("far/there", &link).unwrap();
+        assert_eq!(run(2, Some(&link), false), whole);
+        assert!(link.is_symlink() && fs::read_dir(&far).unwrap().count() == 2);
+        for name in [&link, &target] {
+            assert_eq!(run(2, Some(name), true), whole, "{}", name.display());
+        }
+        // A pipe that nobody writes, and what has no end.
+        let pipe = folder.0.join("pipe");
+        mknodat(CWD, &pipe, FileType::Fifo, Mode::from_raw_mode(0o600), 0).unwrap();
+        for name in [&pipe, Path::new("/dev/zero"), Path::new("/dev/stdin")] {
+            assert!(check(name).unwrap_err().contains("no checkpoint"));
+            assert!(Saved::read(name, "", &[]).unwrap_err().contains("no regular file"));
         }
         let refused = |file: &Path, case: &Case<2>, names: &[String]| Saved::read(file, &flow(case), names).unwrap_err();
         let other = Case::taylor_green(0.05, 1.0, 100.0);

@@ -7,13 +7,14 @@
 //! On as many ranks a resumed run ends with the same bits as one that was not interrupted, if that one has a step that ends at
 //! the time of the checkpoint. On others the last bits differ, so steps may differ, and heads by the error of the time steps.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use global_arrays::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::cases::Case;
 use crate::field::{Layout, Team, get, put};
+use crate::file_names::{behind_links, is_ordinary};
 use crate::identity::Identity;
 use crate::march::{Marched, Progress};
 use crate::newton::Work;
@@ -64,9 +65,14 @@ impl Saved {
     }
 
     fn parse(file: &Path) -> Result<Saved, String> {
-        let text = std::fs::read_to_string(file).map_err(|error| format!("cannot read {}: {error}", file.display()))?;
-        toml::from_str(&text)
-            .map_err(|error| format!("{}: no checkpoint: {}", file.display(), error.message().replace('\n', ", ")))
+        let no_checkpoint = |why: &str| format!("{}: no checkpoint: {why}", file.display());
+        let unread = |error| format!("cannot read {}: {error}", file.display());
+        // A pipe may have no writer, a device no end, and there is no place for arrays beside a descriptor.
+        if !is_ordinary(&behind_links(file).map_err(unread)?) {
+            return Err(no_checkpoint("it is no regular file"));
+        }
+        let text = std::fs::read_to_string(file).map_err(unread)?;
+        toml::from_str(&text).map_err(|error| no_checkpoint(&error.message().replace('\n', ", ")))
     }
 
     /// Where the run stood; `file` is that of the text. Collective.
@@ -74,6 +80,7 @@ impl Saved {
     /// # Errors
     /// A file of heads that cannot be read or is of another shape.
     pub(crate) fn progress(&self, team: &Team<'_>, file: &Path) -> Result<Progress, Error> {
+        let file = behind_links(file).map_err(Error::other)?;
         let array = team.array("restored")?;
         let read = |name: &str| {
             array.read_npy(file.with_file_name(name))?;
@@ -105,8 +112,8 @@ pub(crate) fn check(file: &Path, others: &[(&str, Option<&Path>)]) -> Result<(),
 }
 
 /// Writes checkpoints under one name.
-pub(crate) struct Checkpoints<'a> {
-    file: &'a Path,
+pub(crate) struct Checkpoints {
+    file: PathBuf,
     times: Vec<f64>,
     every: usize,
     /// Of rank 0.
@@ -117,15 +124,16 @@ pub(crate) struct Checkpoints<'a> {
     written: Vec<String>,
 }
 
-impl<'a> Checkpoints<'a> {
+impl Checkpoints {
     /// Checkpoints at the times of output, and after every so many steps. Collective.
-    pub(crate) fn new(team: &Team<'_>, file: &'a Path, every: Option<usize>, case: &'a dyn Case) -> Result<Self, Error> {
+    pub(crate) fn new(team: &Team<'_>, file: &Path, every: Option<usize>, case: &dyn Case) -> Result<Self, Error> {
         let (array, layout) = (team.array("checkpoint")?, team.layout.clone());
         let every = every.unwrap_or(usize::MAX);
         let of = (team.rank() == 0).then(|| Identity::of(case));
         // All ranks look before any writes.
-        let text = std::fs::read_to_string(file).unwrap_or_default();
-        let written = toml::from_str(&text).map_or_else(|_| Vec::new(), |saved: Saved| vec![saved.heads, saved.heads_before]);
+        let written = Saved::parse(file).map_or_else(|_| Vec::new(), |saved| vec![saved.heads, saved.heads_before]);
+        // The arrays stand beside the text, also where a link leads to it.
+        let file = behind_links(file).map_err(Error::other)?;
         team.sync()?;
         Ok(Checkpoints { file, times: case.frames(), every, of, array, layout, written })
     }
@@ -176,7 +184,7 @@ impl<'a> Checkpoints<'a> {
     /// Writes the text, then removes the arrays of the checkpoint before.
     fn replace(&self, saved: &Saved, old: &[String]) -> Result<(), String> {
         let text = toml::to_string(saved).map_err(|error| format!("cannot write {}: {error}", self.file.display()))?;
-        whole_file::write(self.file, text.as_bytes())?;
+        whole_file::write(&self.file, text.as_bytes())?;
         let beginning = format!("{}.", self.file.file_name().unwrap_or_default().to_string_lossy());
         let is_own = |name: &&String| name.starts_with(&beginning) && name.ends_with(".npy") && !name.contains('/');
         for name in old.iter().filter(is_own) {

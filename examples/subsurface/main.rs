@@ -162,7 +162,10 @@ fn simulate(job: &Job, arguments: &Arguments, case: &dyn Case, resumed: Option<&
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
     use std::sync::Mutex;
+
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
 
     use super::*;
 
@@ -213,15 +216,18 @@ mod tests {
     fn a_run_goes_on_from_its_checkpoint() {
         let folder = std::env::temp_dir().join(format!("subsurface-checkpoint-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
-        let file = folder.join("state");
+        // Behind a link all parts stand in one folder, and both names lead to them.
+        let (file, far) = (folder.join("state"), folder.join("far"));
+        std::fs::create_dir_all(&far).unwrap();
+        std::os::unix::fs::symlink("far/there", &file).unwrap();
         let line = format!("subsurface --problem {}/problems/tracy.toml --tolerance 1e-10", env!("CARGO_MANIFEST_DIR"));
         let whole = report(&format!("{line} --end-time 20000"), 2);
         // It has a time of output at 5000 s.
         report(&format!("{line} --end-time 5000 --checkpoint {} --checkpoint-every 7", file.display()), 2);
         // Those of earlier checkpoints are gone.
-        assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 3);
-        let again = |ranks| report(&format!("{line} --end-time 20000 --resume {}", file.display()), ranks);
-        let (same, other) = (again(2), again(3));
+        assert_eq!([&folder, &far].map(|folder| std::fs::read_dir(folder).unwrap().count()), [2, 3]);
+        let again = |ranks, file: &Path| report(&format!("{line} --end-time 20000 --resume {}", file.display()), ranks);
+        let (same, other) = (again(2, &file), again(3, &far.join("there")));
         let seen = |report: &Report| report.verdict.rows.iter().flatten().map(|x| x.to_bits()).collect::<Vec<_>>();
         assert_eq!(seen(&same), seen(&whole));
         assert_eq!((same.marched, same.work), (whole.marched, whole.work));
@@ -277,6 +283,14 @@ mod tests {
         std::fs::write(&state, format!("{}0.5, {}", &text[..row], &text[row..])).unwrap();
         assert!(refused(&resume).contains("4 values at t ="));
         assert!(refused(&format!("--checkpoint {}", problem.display())).contains("--problem names the same file"));
+        // A pipe that nobody writes, and what has no end.
+        let pipe = folder.join("pipe");
+        mknodat(CWD, &pipe, FileType::Fifo, Mode::from_raw_mode(0o600), 0).unwrap();
+        for name in [&pipe, Path::new("/dev/zero")] {
+            for flag in ["--checkpoint", "--resume"] {
+                assert!(refused(&format!("{flag} {}", name.display())).contains("no regular file"), "{flag}");
+            }
+        }
         let table = folder.join("table.csv");
         let both = format!("--checkpoint {0} --output {0}", table.display());
         assert!(refused(&both).contains("--output names the same file"));

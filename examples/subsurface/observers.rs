@@ -19,7 +19,7 @@ pub(crate) struct Observers<'a> {
     /// Of rank 0.
     pub(crate) history: History,
     frames: Option<Frames<'a>>,
-    checkpoints: Option<Checkpoints<'a>>,
+    checkpoints: Option<Checkpoints>,
     bar: ProgressBar,
     first_step: f64,
 }

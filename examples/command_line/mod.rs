@@ -7,7 +7,6 @@ use std::fmt::Display;
 use std::fs;
 use std::io::{IsTerminal, Write};
 use std::os::fd::AsFd;
-use std::path::Path;
 use std::process::{self, ExitCode};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -69,17 +68,6 @@ impl Start {
         }
         let mut out = std::io::stdout();
         if self.json { writeln!(out, "{json}") } else { writeln!(out, "{people}") }.map_err(Error::other)
-    }
-}
-
-/// Whether there is a folder for a file that is to be written.
-#[allow(dead_code, reason = "not every program writes files")]
-pub(crate) fn folder_exists(file: &Path) -> Result<(), String> {
-    match file.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() && !folder.is_dir() => {
-            Err(format!("no folder {} for {}", folder.display(), file.display()))
-        }
-        _ => Ok(()),
     }
 }
 

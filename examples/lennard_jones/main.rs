@@ -71,6 +71,7 @@ use clap::Parser;
 use global_arrays::prelude::*;
 
 use cli::{Arguments, Cells};
+use file_names::Named;
 use potential::{Law, Potential};
 use report::Report;
 use run::Task;
@@ -154,13 +155,27 @@ fn prepare(arguments: Arguments) -> Result<Task, String> {
         ));
     }
     // Told now and not after a long run.
+    check_files(&arguments)?;
     arguments.plot.as_deref().map_or(Ok(()), plot::check)?;
     arguments.rdf.iter().chain(&arguments.msd).try_for_each(|file| observers::check(file))?;
-    arguments.restart.as_deref().map_or(Ok(()), command_line::folder_exists)?;
     let trace = arguments.trace.as_deref().map(trace::trace).transpose().map_err(|e| e.to_string())?.unwrap_or_default();
     let forces = arguments.forces.as_deref().map(checks::forces).transpose().map_err(|e| e.to_string())?;
     let steps = arguments.steps.unwrap_or(steps);
     Ok(Task { start, name, potential, masses, temperature, thermostat, range, steps, trace, forces, arguments })
+}
+
+/// Refuses files that cannot be written or that two flags name.
+fn check_files(arguments: &Arguments) -> Result<(), String> {
+    let Arguments { config, start_file, trace, forces, thermo, trajectory, restart, plot, rdf, msd, .. } = arguments;
+    let named = [("--thermo", thermo), ("--trajectory", trajectory), ("--config", config), ("--start", start_file)];
+    let named = named.into_iter().chain([("--trace", trace), ("--forces", forces)]).map(|(flag, file)| (flag, file.as_deref()));
+    let named: Vec<Named<'_>> = named.collect();
+    let tables = rdf.iter().map(|file| ("--rdf", Some(&**file))).chain(msd.iter().map(|file| ("--msd", Some(&**file))));
+    let whole: Vec<Named<'_>> = tables.chain([("--plot", plot.as_deref())]).collect();
+    file_names::check(&whole, &named)?;
+    // A run may go on from such a file and replace it.
+    let others = whole.into_iter().chain(named).filter(|(flag, _)| !["--config", "--start"].contains(flag));
+    file_names::check(&[("--restart", restart.as_deref())], &others.collect::<Vec<_>>())
 }
 
 /// Lets frames say which masses and potentials the run had, so that a run that goes on from one has the same.

@@ -362,6 +362,31 @@ fn what_fails_is_told() {
     assert!(report(1, &format!("--fcc 2 --steps 0 --trace {trace}")).failure.unwrap().contains("step 0"));
 }
 
+/// What a run would empty or mix is refused before it begins; only a restart file may take the place of the start.
+#[test]
+fn each_file_has_one_use() {
+    let folder = Folder::new("uses");
+    let [start, other] = ["start.xyz", "other.csv"].map(|name| folder.file(name));
+    let frame = "1\nLattice=\"9 0 0 0 9 0 0 0 9\" Properties=pos:R:3\n1 2 3\n";
+    std::fs::write(&start, frame).unwrap();
+    let told = |line: &str| {
+        let words = ["lennard_jones"].into_iter().chain(line.split(' '));
+        crate::prepare(Arguments::parse_from(words)).map(drop)
+    };
+    for (line, flags) in [
+        (format!("--start {start} --trajectory {start}"), "--trajectory and --start"),
+        (format!("--fcc 1 --thermo {other} --trajectory {other}"), "--thermo and --trajectory"),
+        (format!("--fcc 1 --rdf {other} --msd {other}"), "--rdf and --msd"),
+        (format!("--fcc 1 --thermo {other} --restart {other}"), "--restart and --thermo"),
+    ] {
+        let why = told(&line).unwrap_err();
+        assert!(why.contains(&format!("{flags} name the same file")), "{why}");
+    }
+    assert!(told(&format!("--fcc 1 --rdf {other}.none/a.csv")).unwrap_err().contains("there is no folder"));
+    assert_eq!(told(&format!("--start {start} --restart {start}")), Ok(()));
+    assert_eq!(std::fs::read_to_string(&start).unwrap(), frame);
+}
+
 /// A lone atom, at rest or moving, keeps its energy; where that is 0 no part of it drifts.
 #[test]
 fn a_lone_atom_does_not_drift() {

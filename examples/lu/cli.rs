@@ -7,7 +7,8 @@ use clap::Parser;
 
 use global_arrays::prelude::*;
 
-use crate::command_line::{Start, folder_exists, positive};
+use crate::command_line::{Start, positive};
+use crate::file_names;
 
 /// Solves a dense system by LU factorisation with partial pivoting and checks the solution.
 #[derive(Debug, Clone, Parser)]
@@ -53,7 +54,8 @@ impl Arguments {
             self.start.needs_computing(job, flag, is_given)?;
         }
         // Rank 0 writes.
-        self.solution.as_deref().filter(|_| job.rank() == 0).map_or(Ok(()), folder_exists)
+        let solution = self.solution.as_deref().filter(|_| job.rank() == 0);
+        file_names::check(&[("--solution", solution)], &[("--matrix", self.matrix.as_deref()), ("--rhs", self.rhs.as_deref())])
     }
 }
 

@@ -286,6 +286,11 @@ mod tests {
             assert!(!solution.exists());
         }
         assert!(solve("--ranks 2 --solution /dev/full").unwrap_err().contains("cannot write /dev/full"));
+        std::os::unix::fs::symlink("no/such/x.mtx", &solution).unwrap();
+        let [link, own] = [&solution, &matrix].map(|file| format!("--ranks 2 --solution {}", file.display()));
+        assert!(solve(&link).unwrap_err().contains("there is no folder"));
+        assert!(solve(&own).unwrap_err().contains("--matrix name the same file"), "{own}");
+        std::fs::remove_file(&solution).unwrap();
         assert!(solve("--ranks 2 --solution no/such/x.mtx").unwrap_err().contains("no folder no/such"));
         [matrix, rhs].iter().try_for_each(std::fs::remove_file).unwrap();
     }

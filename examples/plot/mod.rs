@@ -1,5 +1,5 @@
 //! A picture of curves and points, as SVG or PNG by the file's name. It is drawn in memory and written whole: the program that
-//! draws has the module `whole_file` beside this one.
+//! draws has the modules `file_names` and `whole_file` beside this one.
 
 mod png;
 
@@ -10,7 +10,7 @@ use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::{FontStyle, register_font};
 
-use crate::whole_file;
+use crate::{file_names, whole_file};
 
 const SIZE: (u32, u32) = (960, 600);
 const INK: RGBColor = RGBColor(40, 44, 52);
@@ -31,15 +31,12 @@ pub(crate) struct Series<'a> {
 /// What can be told of a picture's file before anything is computed.
 ///
 /// # Errors
-/// A name that ends neither in `.svg` nor in `.png`; a folder that is not there.
+/// A name that ends neither in `.svg` nor in `.png`; a file that cannot be written.
 pub(crate) fn check(file: &Path) -> Result<(), String> {
     if !matches!(ending(file), Some("svg" | "png")) {
         return Err(format!("cannot draw {}: its name must end in .svg or .png", file.display()));
     }
-    match file.parent().filter(|folder| !folder.as_os_str().is_empty() && !folder.is_dir()) {
-        Some(folder) => Err(format!("cannot draw {}: there is no folder {}", file.display(), folder.display())),
-        None => Ok(()),
-    }
+    file_names::check(&[("--plot", Some(file))], &[])
 }
 
 /// Draws `series` over common axes. Those of one name have one color, and one line in the legend.

@@ -19,6 +19,8 @@
 mod buckets;
 #[path = "../command_line/mod.rs"]
 mod command_line;
+#[path = "../file_names/mod.rs"]
+mod file_names;
 mod stream;
 mod table;
 
@@ -70,7 +72,7 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: &Arguments) -> Result<(), String> {
-    arguments.save.as_deref().map_or(Ok(()), command_line::folder_exists)?;
+    file_names::check(&[("--save", arguments.save.as_deref())], &[])?;
     arguments.start.launch().run(|job| rank_main(job, arguments)).map_err(|error: Error| error.to_string())
 }
 

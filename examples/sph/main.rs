@@ -66,11 +66,13 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     let flow = arguments.flow()?;
     arguments.output.as_deref().map_or(Ok(()), output::check)?;
     arguments.plot.as_deref().map_or(Ok(()), plot::check)?;
-    if let (Some(front), Some(records)) = (&arguments.front, &arguments.records)
-        && front == records
-    {
-        return Err(format!("--front and --records name one file, {}", front.display()));
-    }
+    let Arguments { plot, front, records, checkpoint, resume, .. } = arguments;
+    let [plot, front, records, checkpoint, resume] =
+        [("--plot", plot), ("--front", front), ("--records", records), ("--checkpoint", checkpoint), ("--resume", resume)]
+            .map(|(flag, file)| (flag, file.as_deref()));
+    // A run may go on from a checkpoint and replace it.
+    file_names::check(&[plot], &[front, records, resume])?;
+    file_names::check(&[checkpoint], &[plot, front, records])?;
     let body = |job: &Job| match &flow {
         Flow::Plane(case) => rank_main(job, arguments, case),
         Flow::Space(case) => rank_main(job, arguments, case),

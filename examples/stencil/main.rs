@@ -54,7 +54,7 @@ fn main() -> ExitCode {
 fn run(arguments: &Arguments) -> Result<(), String> {
     arguments.check()?;
     arguments.plot.as_deref().map_or(Ok(()), plot::check)?;
-    arguments.save.as_deref().map_or(Ok(()), command_line::folder_exists)?;
+    file_names::check(&[("--save", arguments.save.as_deref()), ("--plot", arguments.plot.as_deref())], &[])?;
     arguments.start.launch().run(|job| rank_main(job, arguments)).map_err(|error: Error| error.to_string())
 }
 

@@ -98,13 +98,8 @@ impl Saved {
 /// Whether checkpoints may be written under a name.
 ///
 /// # Errors
-/// One line: a file of that name that is no checkpoint, or that the run reads or writes as something else.
-pub(crate) fn check(file: &Path, others: &[(&str, Option<&Path>)]) -> Result<(), String> {
-    let full = |path: &Path| std::fs::canonicalize(path).or_else(|_| std::path::absolute(path)).unwrap_or_else(|_| path.into());
-    let is_same = |other: &Option<&Path>| other.is_some_and(|other| full(other) == full(file));
-    if let Some((flag, _)) = others.iter().find(|(_, other)| is_same(other)) {
-        return Err(format!("--checkpoint {}: {flag} names the same file", file.display()));
-    }
+/// One line: a file of that name that is no checkpoint.
+pub(crate) fn check(file: &Path) -> Result<(), String> {
     if !file.exists() {
         return Ok(());
     }

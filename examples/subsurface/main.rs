@@ -75,10 +75,15 @@ fn main() -> ExitCode {
 fn run(arguments: &Arguments) -> Result<(), String> {
     arguments.check()?;
     arguments.plot.as_deref().map_or(Ok(()), plot::check)?;
-    [&arguments.output, &arguments.checkpoint].into_iter().flatten().try_for_each(|file| command_line::folder_exists(file))?;
-    let Arguments { problem, output, plot, checkpoint, .. } = arguments;
-    let others = [("--problem", problem.as_deref()), ("--output", output.as_deref()), ("--plot", plot.as_deref())];
-    checkpoint.as_deref().map_or(Ok(()), |file| checkpoint::check(file, &others))?;
+    let Arguments { problem, reference, output, plot, checkpoint, resume, .. } = arguments;
+    let [output, plot, saved] =
+        [("--output", output), ("--plot", plot), ("--checkpoint", checkpoint)].map(|(flag, file)| (flag, file.as_deref()));
+    let [problem, reference, resume] =
+        [("--problem", problem), ("--reference", reference), ("--resume", resume)].map(|(flag, file)| (flag, file.as_deref()));
+    // A run may go on from a checkpoint and replace it.
+    file_names::check(&[output, plot], &[problem, reference, resume])?;
+    file_names::check(&[saved], &[output, plot, problem, reference])?;
+    checkpoint.as_deref().map_or(Ok(()), checkpoint::check)?;
     let case = prepare(arguments)?;
     let resumed = arguments.resume.as_deref().map(|file| Saved::read(file, &*case)).transpose()?;
     let resumed = resumed.as_ref();
@@ -282,7 +287,9 @@ mod tests {
         let row = begin + text[begin..].find(", [").unwrap() + 3;
         std::fs::write(&state, format!("{}0.5, {}", &text[..row], &text[row..])).unwrap();
         assert!(refused(&resume).contains("4 values at t ="));
-        assert!(refused(&format!("--checkpoint {}", problem.display())).contains("--problem names the same file"));
+        assert!(
+            refused(&format!("--checkpoint {}", problem.display())).contains("--checkpoint and --problem name the same file")
+        );
         // A pipe that nobody writes, and what has no end.
         let pipe = folder.join("pipe");
         mknodat(CWD, &pipe, FileType::Fifo, Mode::from_raw_mode(0o600), 0).unwrap();
@@ -293,7 +300,7 @@ mod tests {
         }
         let table = folder.join("table.csv");
         let both = format!("--checkpoint {0} --output {0}", table.display());
-        assert!(refused(&both).contains("--output names the same file"));
+        assert!(refused(&both).contains("--checkpoint and --output name the same file"));
         std::fs::write(&table, "a,b\n").unwrap();
         assert!(refused(&format!("--checkpoint {}", table.display())).contains("would overwrite"));
         std::fs::remove_dir_all(&folder).unwrap();

@@ -170,6 +170,9 @@ fn rank_by_launcher() -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
+    use std::io::Read;
+
     use rustix::pipe::{PipeFlags, pipe_with};
 
     use super::*;
@@ -195,8 +198,18 @@ mod tests {
 
     #[test]
     fn writes_to_a_pipe_that_is_full_wait() {
-        let (_reader, writer) = pipe_with(PipeFlags::NONBLOCK).unwrap();
-        writes_wait(&writer);
+        let (mut reader, mut writer) =
+            pipe_with(PipeFlags::NONBLOCK).map(|(reader, writer)| (File::from(reader), File::from(writer))).unwrap();
+        let mut bytes = 0;
+        while let Ok(count) = writer.write(&[0; 4096]) {
+            bytes += count;
+        }
+        [&reader, &writer].into_iter().for_each(writes_wait);
         assert!(!fcntl_getfl(&writer).unwrap().contains(OFlags::NONBLOCK));
+        std::thread::scope(|scope| {
+            let end = scope.spawn(move || reader.read_exact(&mut vec![0; bytes + 4096]));
+            writer.write_all(&[0; 4096]).unwrap();
+            end.join().unwrap().unwrap();
+        });
     }
 }

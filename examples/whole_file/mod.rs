@@ -1,8 +1,8 @@
 //! Files that are there whole or not at all. The program has the modules `command_line` and `file_names` beside this one.
 
 use std::fs::{File, remove_file, rename};
-use std::hash::{DefaultHasher, Hash, Hasher};
-use std::io::{BufWriter, Error, IntoInnerError, Write};
+use std::hash::{BuildHasher, RandomState};
+use std::io::{BufWriter, Error, ErrorKind, IntoInnerError, Write};
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::process;
@@ -15,7 +15,7 @@ use crate::file_names::{behind_links, folder_of, is_ordinary};
 
 /// Writes a file without a name, and names it when all of it is on the disk; what stood under that name stays whole until then. So nothing is
 /// left of it if this process is ended meanwhile. On a file system that has no files without names, it has a temporary name, `NAME.….partial`,
-/// until then, and may be left under that name.
+/// until then, and may be left under that name. A file that is replaced leaves its mode to the new one; one that may not be written is not replaced.
 ///
 /// A symbolic link stays one: the file behind it is written, and is new if there was none. What is no ordinary file, a device or a pipe say, is
 /// written in place, and so is a descriptor, `/dev/stdout` or `/dev/fd/N`, whatever it leads to.
@@ -46,13 +46,18 @@ pub(crate) fn write_with(file: &Path, fill: impl FnOnce(&mut BufWriter<File>) ->
     let unnamed = open(folder_of(&target), OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC, Mode::from_raw_mode(0o666));
     let unnamed = unnamed.ok().map(File::from).filter(|out| Path::new(&path_of(out)).exists());
     let is_unnamed = unnamed.is_some();
-    // Short, whatever the name is, and another one for each. The file has it for a moment, when two runs may write it, or all the time: then
-    // the next run writes over it.
-    let mut hasher = DefaultHasher::new();
-    (name, is_unnamed.then(process::id)).hash(&mut hasher);
+    // An error if the file may not be written: its folder would let another take its place.
+    let mode = match File::options().write(true).open(&target).and_then(|there| there.metadata()) {
+        Ok(there) => Some(there.permissions()),
+        Err(error) if error.kind() == ErrorKind::NotFound => None,
+        Err(error) => return Err(failed(error)),
+    };
+    // Short, whatever the name is, and another one for each file and each run, also of two machines.
+    let number = RandomState::new().hash_one((name, process::id()));
     let start: String = name.to_string_lossy().chars().take(20).collect();
-    let partial = target.with_file_name(format!("{start}.{:x}.partial", hasher.finish()));
+    let partial = target.with_file_name(format!("{start}.{number:x}.partial"));
     let written = unnamed.map_or_else(|| File::create(&partial), Ok).and_then(fill).and_then(|out| {
+        mode.map_or(Ok(()), |mode| out.set_permissions(mode))?;
         out.sync_all()?;
         if is_unnamed {
             linkat(CWD, path_of(&out), CWD, &partial, AtFlags::SYMLINK_FOLLOW)?;
@@ -101,12 +106,13 @@ fn own_descriptor(target: &Path) -> Option<Result<File, Error>> {
 
 #[cfg(test)]
 mod tests {
-    use std::fs::{create_dir_all, read, read_dir, remove_dir_all};
+    use std::fs::{Permissions, create_dir_all, read, read_dir, remove_dir_all, set_permissions};
     use std::io::Read;
-    use std::os::unix::fs::symlink;
+    use std::os::unix::fs::{PermissionsExt, symlink};
     use std::os::unix::net::UnixStream;
 
     use rustix::fs::{FileType, mknodat};
+    use rustix::process::geteuid;
 
     use super::*;
 
@@ -133,11 +139,40 @@ mod tests {
         };
         write_with(&file, check).unwrap();
         assert_eq!(read(&file).unwrap(), b"third");
+        let half = |out: &mut BufWriter<File>| {
+            out.write_all(&[b'x'; 1 << 20])?;
+            Err(Error::other("no more"))
+        };
+        assert!(write_with(&file, half).unwrap_err().ends_with("a: no more"));
+        assert_eq!(read(&file).unwrap(), b"third");
         assert!(write(&folder.join("none/a"), b"x").unwrap_err().contains("none/a"));
         // A full disk: the message comes at once, and the device is still one.
         assert!(write(Path::new("/dev/full"), b"x").unwrap_err().contains("/dev/full"));
         assert!(!Path::new("/dev/full").is_file());
         assert_eq!(read_dir(&folder).unwrap().count(), 1);
+        remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn a_new_file_has_the_mode_of_the_old_one() {
+        let folder = folder("mode");
+        let file = folder.join("a");
+        let mode = || file.metadata().unwrap().permissions().mode() & 0o7777;
+        write(&file, b"first").unwrap();
+        for chosen in [0o600, 0o640, 0o777] {
+            set_permissions(&file, Permissions::from_mode(chosen)).unwrap();
+            write(&file, b"second").unwrap();
+            assert_eq!(mode(), chosen);
+        }
+        set_permissions(&file, Permissions::from_mode(0o444)).unwrap();
+        let written = write(&file, b"third");
+        if geteuid().is_root() {
+            eprintln!("skipped: root may write what is protected");
+        } else {
+            assert!(written.unwrap_err().contains("Permission denied"));
+            assert_eq!(read(&file).unwrap(), b"second");
+        }
+        assert_eq!((mode(), read_dir(&folder).unwrap().count()), (0o444, 1));
         remove_dir_all(&folder).unwrap();
     }
 

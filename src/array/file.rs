@@ -10,7 +10,7 @@
 
 use std::{
     ffi::OsString,
-    fs::{self, File},
+    fs::{self, File, Permissions},
     io,
     os::unix::{ffi::OsStringExt, fs::FileExt},
     path::{Path, PathBuf},
@@ -66,11 +66,11 @@ impl<T: NpyElement, D: Dimension> GlobalArray<T, D> {
     /// temporary file remains. (Exception: if only the final sync of the directory fails, the new file is in place and the call
     /// fails.) If a rank dies during the call, those that are left remove the temporary file. After the end of all ranks, or a crash of the
     /// machine, either the old or the new file exists, and possibly an unfinished one (`.name.….part`). A symbolic link stays one: the file behind
-    /// it is replaced, or is new.
+    /// it is replaced, or is new. A new file keeps the mode of the one that it replaces.
     ///
     /// # Errors
-    /// A path that exists and is not a regular file (a directory, a device, a pipe), or is a descriptor (`/dev/stdout`); a file beyond the limit
-    /// of files (`ulimit -f`); a system error on any member, reported on all; members that name
+    /// A file that may not be written; a path that exists and is not a regular file (a directory, a device, a pipe), or is a descriptor
+    /// (`/dev/stdout`); a file beyond the limit of files (`ulimit -f`); a system error on any member, reported on all; members that name
     /// different files; the end of the job.
     #[track_caller]
     pub fn save_npy(&self, path: impl AsRef<Path>) -> Result<()> {
@@ -103,7 +103,7 @@ impl<T: NpyElement, D: Dimension> GlobalArray<T, D> {
         };
         visit.agree(created)?;
         visit.agree(self.write_own(&names.temporary, header.len()))?;
-        visit.agree(file.map_or(Ok(()), |file| file.rename(&names.target)))
+        visit.agree(file.map_or(Ok(()), |file| file.rename(names)))
     }
 
     /// Creates an array over a group's members, in blocks, with the shape and elements of a `.npy` file. Collective; each member
@@ -347,6 +347,8 @@ struct Temporary {
 struct Names {
     temporary: PathBuf,
     target: PathBuf,
+    /// Of a file that is replaced.
+    mode: Option<Permissions>,
 }
 
 impl Names {
@@ -357,12 +359,18 @@ impl Names {
             let what = "each member writes at its own position, which needs a regular file; choose another path";
             return Err(Failure::System(io::Error::other(what)));
         }
+        // An error if the file may not be written: its folder would let another take its place.
+        let mode = match File::options().write(true).open(&target).and_then(|there| there.metadata()) {
+            Ok(there) => Some(there.permissions()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => return Err(error.into()),
+        };
         let mut number = [0];
         getrandom(bytemuck::cast_slice_mut::<u64, u8>(&mut number), GetRandomFlags::empty()).map_err(io::Error::from)?;
         // Short, whatever the name is: file systems allow 255 bytes.
         let start: String = target.file_name().unwrap_or_default().to_string_lossy().chars().take(20).collect();
         let temporary = target.with_file_name(format!(".{start}.{:x}.part", number[0]));
-        Ok(Names { temporary, target })
+        Ok(Names { temporary, target, mode })
     }
 }
 
@@ -393,11 +401,12 @@ fn is_descriptor(target: &Path) -> bool {
 
 impl Temporary {
     /// Everything is on the disk before the name is, and the name is there afterwards.
-    fn rename(mut self, target: &Path) -> Result<(), Failure> {
+    fn rename(mut self, names: &Names) -> Result<(), Failure> {
+        names.mode.as_ref().map_or(Ok(()), |mode| self.file.set_permissions(mode.clone()))?;
         self.file.sync_all()?;
-        fs::rename(&self.path, target)?;
+        fs::rename(&self.path, &names.target)?;
         self.renamed = true;
-        match File::open(directory(target))?.sync_all() {
+        match File::open(directory(&names.target))?.sync_all() {
             // A file system that cannot do that to a directory.
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(()),
             synced => Ok(synced?),

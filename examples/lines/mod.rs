@@ -1,7 +1,8 @@
 //! The lines of a text that a user gives, numbered for errors.
 //!
 //! Texts come from many programs and times. A byte-order mark at the start is skipped. A line that is not UTF-8 is taken for Latin-1, in which
-//! older files have names in their titles and comments. Nothing in a text can panic, and a line reserves no more memory than its limit.
+//! older files have names in their titles and comments. Ctrl-Z, which ends the files of DOS, is not a part of the text. Nothing in a text can panic, and
+//! the memory for a line is at most a few times its limit.
 
 use std::io::{BufRead, Read};
 
@@ -13,6 +14,9 @@ const LINE_LIMIT: u64 = 1 << 16;
 
 /// What editors of Windows write before a text in UTF-8.
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+
+/// What programs of DOS write behind the last line.
+const CTRL_Z: u8 = 26;
 
 /// The lines of a text, numbered from 1.
 pub(crate) struct Lines<R> {
@@ -43,6 +47,13 @@ impl<R: BufRead> Lines<R> {
         if read as u64 == LINE_LIMIT {
             return Err(self.problem(format!("longer than {LINE_LIMIT} characters: is this a text?")));
         }
+        if self.number == 1 && [b"\xff\xfe", b"\xfe\xff"].iter().any(|mark| self.bytes.starts_with(*mark)) {
+            return Err(self.problem("text in UTF-16: save the file as UTF-8"));
+        }
+        if !self.bytes.ends_with(b"\n") {
+            let text = self.bytes.iter().rposition(|&byte| byte != CTRL_Z).map_or(0, |last| last + 1);
+            self.bytes.truncate(text);
+        }
         // Those that no text has, but every compressed file in its first bytes.
         if self.bytes.iter().any(|byte| matches!(byte, 0..=6 | 14..=26 | 28..=31)) {
             return Err(self.problem("not text: is this a compressed or binary file? Give the unpacked text"));
@@ -54,7 +65,7 @@ impl<R: BufRead> Lines<R> {
             // The characters of Latin-1 are the first 256 of Unicode.
             Err(_) => self.line.extend(bytes.iter().map(|&byte| char::from(byte))),
         }
-        Ok((read > 0).then(|| self.present()))
+        Ok((!self.bytes.is_empty()).then(|| self.present()))
     }
 
     /// The next line that is not blank, if there is one.
@@ -97,7 +108,22 @@ mod tests {
     }
 
     #[test]
+    fn the_end_of_a_dos_file_is_no_text() {
+        for text in [&b"one\r\ntwo\r\n\x1a"[..], b"one\r\ntwo\x1a\x1a\x1a", b"one\r\ntwo\r\n"] {
+            let mut lines = Lines::of(text);
+            assert_eq!(lines.next(), Ok(Some("one")));
+            assert_eq!(lines.next(), Ok(Some("two")));
+            assert_eq!(lines.next(), Ok(None));
+        }
+        assert!(Lines::of(&b"one\x1atwo\n"[..]).next().unwrap_err().1.contains("not text"));
+        assert_eq!(Lines::of(&b"\x1a"[..]).next(), Ok(None));
+    }
+
+    #[test]
     fn what_is_no_text_is_refused() {
+        for text in [&b"\xff\xfeo\0n\0e\0\n\0"[..], b"\xfe\xff\0o\0n\0e\0\n"] {
+            assert!(Lines::of(text).next().map(|_| ()).unwrap_err().1.contains("UTF-16"));
+        }
         for text in [&b"\x1f\x8b\x08\x08"[..], b"PK\x03\x04", b"one\0two", &[b'x'; 100_000]] {
             let (line, problem) = Lines::of(text).next().map(|_| ()).unwrap_err();
             assert!(line == Some(1) && problem.contains("text"), "{problem}");

@@ -35,6 +35,8 @@ mod identity;
 mod incomplete;
 mod input;
 mod krylov;
+#[path = "../lines/mod.rs"]
+mod lines;
 mod march;
 mod matrix;
 mod medium;

@@ -4,10 +4,13 @@ pub(crate) mod heterogeneous;
 pub(crate) mod infiltration;
 pub(crate) mod theis;
 
+use std::fs::File;
+use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
 use global_arrays::prelude::*;
 
+use crate::lines::{self, Lines};
 use crate::march::{Marched, Schedule};
 use crate::problem::Problem;
 
@@ -93,11 +96,19 @@ pub(crate) fn beside(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("data").join(name)
 }
 
-/// The text of a reference file. One that is not UTF-8 is taken for Latin-1, whose characters are the first 256 of Unicode: older files have names in
-/// their comments.
+/// The text of a reference file, in which each line has its number.
 pub(crate) fn read(file: &Path) -> Result<String, String> {
-    let bytes = std::fs::read(file).map_err(|error| format!("cannot read the reference {}: {error}", file.display()))?;
-    Ok(String::from_utf8(bytes).unwrap_or_else(|error| error.into_bytes().into_iter().map(char::from).collect()))
+    let unread = |what: String| format!("cannot read the reference {}: {what}", file.display());
+    let opened = File::open(file).map_err(|error| unread(error.to_string()))?;
+    let mut lines = Lines::of(BufReader::new(opened));
+    let (mut text, mut number) = (String::new(), 1);
+    let problem = |(line, what): lines::Problem| unread(line.map_or(what.clone(), |line| format!("line {line}: {what}")));
+    while lines.next_filled().map_err(problem)?.is_some() {
+        text += &"\n".repeat((lines.number - number) as usize);
+        text += lines.present();
+        number = lines.number;
+    }
+    Ok(text)
 }
 
 #[cfg(test)]
@@ -105,12 +116,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn references_in_latin_1_are_read() {
+    fn references_of_other_programs_are_read() {
         let file = std::env::temp_dir().join(format!("subsurface-{}-latin.csv", std::process::id()));
-        for (bytes, text) in [(&b"# M\xfcller\n"[..], "# Müller\n"), (b"# M\xc3\xbcller\n", "# Müller\n")] {
+        for (bytes, text) in [
+            (&b"# M\xfcller\n"[..], "# Müller"),
+            (b"# M\xc3\xbcller\n", "# Müller"),
+            (b"\xef\xbb\xbfa,b\r\n\r\n\n1,2\r\n\x1a", "a,b\n\n\n1,2"),
+            (b"\n1,2", "\n1,2"),
+        ] {
             std::fs::write(&file, bytes).unwrap();
             assert_eq!(read(&file).as_deref(), Ok(text));
         }
+        std::fs::write(&file, b"\xff\xfe1\0").unwrap();
+        assert!(read(&file).unwrap_err().contains("latin.csv: line 1: text in UTF-16"));
         std::fs::remove_file(&file).unwrap();
         assert!(read(&file).unwrap_err().contains("latin.csv"));
     }

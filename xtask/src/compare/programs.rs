@@ -95,14 +95,18 @@ pub fn builds(sections: &[Section]) -> Vec<Build> {
 }
 
 /// What measures any of `sections` and could be built or found; says what could not.
-pub fn all(settings: &Settings, sections: &[Section], builds: &[Build]) -> Vec<Program> {
-    let ours = builds.iter().flat_map(build).collect();
+///
+/// # Errors
+/// The build of our own programs without MPI.
+pub fn all(settings: &Settings, sections: &[Section], builds: &[Build]) -> Result<Vec<Program>> {
+    let ours: Vec<Ours> = builds.iter().map(build).collect::<Result<_>>()?;
+    let ours = ours.into_iter().flatten().collect();
     let mut found = Found { settings, sections, ours: &ours, programs: Vec::new() };
     found.on_one_node();
     for library in Library::ALL {
         found.over_mpi(library);
     }
-    found.programs
+    Ok(found.programs)
 }
 
 /// Programs of the crate that could be built, by library and name.
@@ -190,15 +194,27 @@ fn found(name: &str, what: &str) -> Option<PathBuf> {
     None
 }
 
-fn build((library, names): &Build) -> Ours {
+fn build((library, names): &Build) -> Result<Ours> {
     let (benches, programs): (Vec<_>, Vec<_>) = names.iter().copied().partition(|&name| name == BENCH);
     let arguments = cargo::released(&benches, &programs);
     let built = match library {
         None => cargo::build(&arguments),
         Some(library) => cargo::build_for_mpi(library.name(), &arguments),
     };
-    let built = built.inspect_err(|error| eprintln!("left out: our own programs: {error:#}")).unwrap_or_default();
-    names.iter().filter_map(|&name| Some(((*library, name), cargo::path(&built, name).ok()?))).collect()
+    let built = usable(*library, built)?;
+    Ok(names.iter().filter_map(|&name| Some(((*library, name), cargo::path(&built, name).ok()?))).collect())
+}
+
+/// What a build gives. Over an MPI library our programs can be left out; a comparison without any of them is of no use.
+fn usable(library: Option<Library>, built: Result<Vec<cargo::Program>>) -> Result<Vec<cargo::Program>> {
+    match (library, built) {
+        (None, Err(error)) => Err(error.context("our own programs do not build without MPI")),
+        (Some(library), Err(error)) => {
+            eprintln!("left out: our own programs over {}: {error:#}", library.name());
+            Ok(Vec::new())
+        }
+        (_, built) => built,
+    }
 }
 
 fn peer(settings: &Settings, name: &str) -> Option<PathBuf> {
@@ -223,6 +239,14 @@ mod tests {
     use super::super::goals::sections;
     use super::super::only::wanted;
     use super::*;
+
+    #[test]
+    fn a_build_without_mpi_that_fails_ends_the_comparison() {
+        let failed = || Err(anyhow::anyhow!("no such crate"));
+        let error = format!("{:#}", usable(None, failed()).unwrap_err());
+        assert_eq!(error, "our own programs do not build without MPI: no such crate");
+        assert!(usable(Some(Library::ALL[0]), failed()).unwrap().is_empty());
+    }
 
     #[test]
     fn each_library_is_built_against_once_and_only_what_runs() {

@@ -105,7 +105,7 @@ pub(crate) fn main<E: Display>(program: &str, run: impl FnOnce() -> Result<(), E
     }
 }
 
-/// From now on a write waits for a reader that is late. Whoever shares the pipe or the terminal may have asked for an error instead
+/// From now on a write waits for a reader that is late. Another program with the same pipe or terminal may have asked for an error in its place
 /// (`O_NONBLOCK`), which the print macros take for a failure.
 pub(crate) fn writes_wait(out: impl AsFd) {
     if let Ok(flags) = fcntl_getfl(&out)

@@ -284,7 +284,8 @@ impl<const D: usize> Case<D> {
 }
 
 impl Case<2> {
-    /// The case, if its periods are as long as the kernel needs: twice its reach. Ghosts come from as far, one period away at most.
+    /// The case, if its periods are as long as the kernel needs: twice its reach. Ghosts come from within that distance, so from one period away
+    /// at most.
     ///
     /// # Errors
     /// A shorter period, with what is needed.

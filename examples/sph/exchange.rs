@@ -44,8 +44,8 @@ pub(crate) struct Exchange<const D: usize> {
     half: usize,
     /// Words of a half.
     capacity: usize,
-    /// How far the kernel reaches. Ghosts come from as far, and from twice as far where ranks compute sums for them: beside walls,
-    /// which look at fluid for themselves, and for the densities of a gas.
+    /// How far the kernel reaches. Ghosts come from within this distance, and from within twice this distance where ranks compute sums for
+    /// them: beside walls, which look at fluid for themselves, and for the densities of a gas.
     support: f64,
     period: Period<D>,
     /// This rank's region, and who is around it.

@@ -375,7 +375,7 @@ impl Names {
 }
 
 /// The name that symbolic links lead to, of a file or of none. A descriptor is a link to what may have no name: it is not followed.
-fn behind_links(path: &Path) -> io::Result<PathBuf> {
+pub(crate) fn behind_links(path: &Path) -> io::Result<PathBuf> {
     /// As the system's own.
     const LINKS: usize = 40;
     // The kernel refuses some links of others in folders that all may write to (`protected_symlinks`).
@@ -395,7 +395,7 @@ fn behind_links(path: &Path) -> io::Result<PathBuf> {
 }
 
 /// Whether this is the name of a descriptor, such as `/dev/stdout`.
-fn is_descriptor(target: &Path) -> bool {
+pub(crate) fn is_descriptor(target: &Path) -> bool {
     directory(target).canonicalize().is_ok_and(|folder| folder.starts_with("/proc"))
 }
 

@@ -48,7 +48,7 @@ mod ghost;
 mod algebra;
 mod matmul;
 
-mod file;
+pub(crate) mod file;
 mod npy;
 
 mod counted;

@@ -1,6 +1,6 @@
 //! What a process has from whoever started it: children that leave no status, a limit of the length of files.
 
-use std::path::Path;
+use std::{os::unix::fs::symlink, path::Path};
 
 use global_arrays::prelude::*;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -83,15 +83,24 @@ fn short_files() {
         saved.expect("an error of one call");
     }
     std::fs::remove_file(&path).expect("the short file");
-    let trace = Path::new(&path).with_extension("json");
-    let traced = Launch::new().network("threads").ranks(2).trace(&trace).run(|job| {
-        (0..100).try_for_each(|_| job.sync())?;
-        limit(Some(4096));
-        job.sync()
-    });
-    limit(maximum);
-    says(&traced.expect_err("a trace beyond the limit").to_string(), &[ADVICE]);
-    let _ = std::fs::remove_file(&trace);
+    let [trace, device] = ["json", "device.json"].map(|ending| Path::new(&path).with_extension(ending));
+    let traced = |file: &Path, bytes| {
+        let outcome = Launch::new().network("threads").ranks(2).trace(file).run(|job| {
+            (0..100).try_for_each(|_| job.sync())?;
+            limit(Some(bytes));
+            job.sync()
+        });
+        limit(maximum);
+        outcome
+    };
+    says(&traced(&trace, 4096).expect_err("a trace beyond the limit").to_string(), &[ADVICE]);
+    std::fs::write(&trace, "an earlier one").expect("a short file");
+    says(&traced(&trace, 0).expect_err("a trace beyond the limit").to_string(), &[ADVICE]);
+    assert_eq!(std::fs::read(&trace).expect("the file"), b"an earlier one");
+    // A device has no length.
+    symlink("/dev/null", &device).expect("a link");
+    traced(&device, 0).expect("no limit");
+    let _ = [trace, device].map(std::fs::remove_file);
 }
 
 const PROGRAMS: &[(&str, fn())] = &[("ends_without_statuses", no_statuses), ("short_files", short_files)];

@@ -27,6 +27,7 @@ pub use stats::Stats;
 
 use super::Job;
 use crate::{
+    array::file::{behind_links, is_descriptor},
     calls::record,
     comm::{Conduit, say::write_all},
     error::{Error, Result},
@@ -100,7 +101,11 @@ pub(super) fn file(variable: &str, text: &str, endings: &[&str], allowed: &str) 
     if !endings.contains(&ending) {
         return Err(refuse(""));
     }
-    match path.parent() {
+    let target = behind_links(&path).map_err(|error| refuse(&format!(": {error}")))?;
+    if is_descriptor(&target) {
+        return Err(refuse(": it leads to a descriptor, which may have other contents; choose another path"));
+    }
+    match target.parent() {
         Some(folder) if !folder.is_dir() => Err(refuse(&format!(": there is no folder {}", folder.display()))),
         Some(folder) if access(folder, Access::WRITE_OK).is_err() => {
             Err(refuse(&format!(": the folder {} cannot be written to", folder.display())))
@@ -116,7 +121,12 @@ fn cannot_write(operation: &'static str, path: &Path) -> impl Fn(std::io::Error)
 
 /// Writes a file whole.
 fn write_whole(operation: &'static str, path: &Path, text: &str) -> Result<()> {
-    limits::check_file(text.len() as u64).and_then(|()| fs::write(path, text)).map_err(cannot_write(operation, path))
+    check_length(path, text.len() as u64).and_then(|()| fs::write(path, text)).map_err(cannot_write(operation, path))
+}
+
+/// Whether a file may get so long. Pipes and devices have no length.
+fn check_length(path: &Path, bytes: u64) -> std::io::Result<()> {
+    if path.is_file() || !path.exists() { limits::check_file(bytes) } else { Ok(()) }
 }
 
 /// The beginning of a text, of so many bytes at most.
@@ -154,5 +164,17 @@ mod tests {
         assert!(refusal("run.txt").ends_with("GA_TRACE=\"run.txt\" is not a file that ends in .json"));
         assert!(refusal("/no/such/folder/run.json").contains("there is no folder /no/such/folder"));
         assert!(of("run.json").unwrap().is_absolute());
+        let folder = std::env::temp_dir().join(format!("global-arrays-report-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        for (name, target, why) in [
+            ("out.json", "/dev/stdout", "leads to a descriptor"),
+            ("far.json", "/no/such/folder/a.json", "no folder /no/such/folder"),
+            ("round.json", "round.json", "Too many levels"),
+        ] {
+            std::os::unix::fs::symlink(target, folder.join(name)).unwrap();
+            let refused = refusal(folder.join(name).to_str().unwrap());
+            assert!(refused.contains(why), "{refused}");
+        }
+        fs::remove_dir_all(&folder).unwrap();
     }
 }

@@ -10,7 +10,7 @@ use std::{
 };
 
 use super::{
-    beginning, cannot_write,
+    beginning, cannot_write, check_length,
     collect::{LONGEST_LINE, collect},
     quoted,
 };
@@ -19,10 +19,12 @@ use crate::{
     comm::say::say,
     error::Result,
     job::Job,
-    memory::limits,
 };
 
 const OPERATION: &str = "writing the trace";
+
+/// What a trace begins with.
+const BEGIN: &str = "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n";
 
 /// Bytes of a name and of a place at most. In JSON they may have six times as many.
 const LONGEST_TEXT: usize = LONGEST_LINE / 16;
@@ -60,15 +62,19 @@ pub(super) fn write(job: &Job, path: Option<&Path>, record: &Record) -> Result<(
     let path = path.unwrap_or(Path::new(""));
     let failed = cannot_write(OPERATION, path);
     let (mut file, mut len) = (None, 0);
-    let mut write = |file: &mut BufWriter<File>, text: &str| {
+    let mut fits = |text: &str| {
         len += text.len() as u64;
-        limits::check_file(len).and_then(|()| file.write_all(text.as_bytes())).map_err(&failed)
+        check_length(path, len)
     };
     if job.rank() == 0 {
+        // Before the trace that stands there is emptied.
+        fits(BEGIN).map_err(&failed)?;
         let mut created = BufWriter::new(File::create(path).map_err(&failed)?);
-        write(&mut created, "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n")?;
+        created.write_all(BEGIN.as_bytes()).map_err(&failed)?;
         file = Some(created);
     }
+    let mut write =
+        |file: &mut BufWriter<File>, text: &str| fits(text).and_then(|()| file.write_all(text.as_bytes())).map_err(&failed);
     collect(job, &lines, |_, text| file.as_mut().map_or(Ok(()), |file| write(file, text)))?;
     let lost = job.all_reduce_one(record.lost, |a, b| a + b)?;
     let Some(mut file) = file else { return Ok(()) };

@@ -142,7 +142,7 @@ mod tests {
         SignalTarget,
         comm::{
             Capabilities,
-            mutex::count,
+            kit::mutex::count,
             watched::{
                 Asked::{self, Block, Flush, Get, Put, Signal as SignalOf},
                 Lists, Watched,

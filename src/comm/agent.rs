@@ -40,8 +40,8 @@ use rustix::{
 
 use super::{
     Topology,
+    kit::say::say,
     node::{Fabric, Fate, Side},
-    say::say,
 };
 
 /// First sleep after something came.

@@ -20,9 +20,8 @@ use std::{
 
 use super::{
     Capabilities, Conduit, INHERITED, Token,
-    mutex::Mutex,
+    kit::{mutex::Mutex, say::say},
     requests::{Buffer, Flush, Outcome, Owner, Request, Table},
-    say::say,
 };
 pub(crate) use super::{
     lasting::Waiter,

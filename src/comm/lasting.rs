@@ -30,9 +30,8 @@
 
 use std::time::Duration;
 
-use super::{Conduit, PublishedWait, chain::cycle, say::say};
-use crate::calls::calling;
-use crate::error::Error;
+use super::{Conduit, PublishedWait, chain::cycle, kit::say::say};
+use crate::{calls::calling, error::Error};
 
 /// How long to let others go before looking again at what changes without a word to this rank, a lock that is released for
 /// instance. Longer than a slab of an accumulate stays under its lock (256 KiB: 2 µs in caches, 13 µs from memory, `accumulate` in

@@ -10,7 +10,7 @@ use std::sync::{
 
 use super::{
     Atomic, Capabilities, Event, Events, Full, Issued, Local, Mail, Native, Network, Operations, Ordering as Order, Progress,
-    Remote, SignalWord, Token, Topology, mutex::Mutex, node::Fabric,
+    Remote, SignalWord, Token, Topology, kit::mutex::Mutex, node::Fabric,
 };
 use crate::index::Loops;
 

@@ -4,8 +4,9 @@
 use std::time::Duration;
 
 use super::{
-    Connect, Topology, cores,
+    Connect, Topology,
     key_values::Meet,
+    kit::cores,
     launcher::Started,
     layers::{self, Layer},
     soft::{Faults, Form},

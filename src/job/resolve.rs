@@ -9,7 +9,8 @@ use super::{
 };
 use crate::{
     comm::{
-        Connect, cores,
+        Connect,
+        kit::cores,
         launcher::{self, Protocol, Started},
         layers::{Layer, WITHOUT_EFFECT},
         networks::{self, Choice},

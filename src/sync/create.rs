@@ -15,7 +15,7 @@ use crate::{
     comm::{
         chain::one_of,
         engine::{Label, Waiter},
-        tree::neighbors,
+        kit::tree::neighbors,
     },
     error::{Error, Result},
 };

@@ -41,7 +41,7 @@ use super::{
     dense::Number,
     kernel::{self, NONE, VARIABLE},
 };
-use crate::comm::cores;
+use crate::comm::kit::cores;
 
 /// Libraries with 32-bit integers, from the most specific to a machine to the most common. `libcblas` and `libblas` are not among them:
 /// they may be the reference BLAS, which is many times slower than the crate's own kernel.

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::comm::{
     agent::{Answers, BEAT},
-    mutex::Mutex,
+    kit::mutex::Mutex,
 };
 
 /// So long the agent neither answers nor takes the place in the network after a thread of the program has found that taken.

@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::{frame::Frame, long_frames::Use, wire::BulkId};
-use crate::comm::{Token, slab::Slab};
+use crate::comm::{Token, kit::slab::Slab};
 
 /// What the end of a bulk message means.
 #[derive(Debug)]

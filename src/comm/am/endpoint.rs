@@ -39,8 +39,8 @@ use super::{
 };
 use crate::comm::{
     Conduit, Event, Mail, Token, Topology,
+    kit::peers::Peers,
     node::{Member, Note, Supervisor},
-    peers::Peers,
     protocol::beats::Beats,
 };
 

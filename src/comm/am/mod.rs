@@ -99,7 +99,7 @@ use self::{
 use super::{
     Atomic, Capabilities, Conduit, Events, Full, Issued, Local, Mail, Native, Operations, Ordering as Order, Progress, Remote,
     Scale, SignalWord, Token, Topology,
-    mutex::Mutex,
+    kit::mutex::Mutex,
     node::{Fabric, Member, Note},
 };
 use crate::index::Loops;

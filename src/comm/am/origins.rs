@@ -2,7 +2,7 @@
 
 use super::{memory::unpack, runs::Runs};
 use crate::{
-    comm::{Cause, Event, Token, slab::Slab},
+    comm::{Cause, Event, Token, kit::slab::Slab},
     memory::kernels::copy,
 };
 

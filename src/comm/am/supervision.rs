@@ -19,8 +19,8 @@ use super::{
 };
 use crate::comm::{
     Token,
+    kit::say::say,
     node::{Note, What},
-    say::say,
 };
 
 impl<W: Wire> Am<W> {

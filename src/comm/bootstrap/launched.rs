@@ -26,9 +26,9 @@ use super::{Bootstrap, line::Line, mapping, patience::Patience, pmi1, pmi2, pmix
 use crate::{
     comm::{
         key_values::{Idle, KeyValues, Meet, Refused, Result, get_words, put_words},
+        kit::say::say,
         launcher::{self, Protocol, Started},
         node::Fabric,
-        say::say,
         settings::Settings,
     },
     error::Error,

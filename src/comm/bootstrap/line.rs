@@ -13,7 +13,7 @@ use rustix::{
     io::{FdFlags, fcntl_setfd},
 };
 
-use crate::comm::mutex::Mutex;
+use crate::comm::kit::mutex::Mutex;
 
 /// Between two looks at whatever else the caller waits for.
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 1_000_000 };

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::comm::{key_values::Refused, launcher::Started, say::say};
+use crate::comm::{key_values::Refused, kit::say::say, launcher::Started};
 
 /// A rank that waits for the others says so after this long, once.
 const SAY_AFTER: Duration = Duration::from_secs(10);

@@ -21,7 +21,13 @@ use rustix::{process::Pid, system::uname};
 
 use super::Bootstrap;
 use crate::{
-    comm::{Spot, Spots, Topology, cores, layers::LAYERS, node::Fabric, random, say::say, settings::Settings},
+    comm::{
+        Spot, Spots, Topology,
+        kit::{cores, random, say::say},
+        layers::LAYERS,
+        node::Fabric,
+        settings::Settings,
+    },
     error::Error,
 };
 

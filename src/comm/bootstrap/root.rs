@@ -39,7 +39,7 @@ use rustix::{
 use super::line::{Line, farewell};
 use crate::comm::{
     key_values::{Idle, Refused, Result},
-    say::say,
+    kit::say::say,
 };
 
 /// A rank proves that it belongs to the job within this.

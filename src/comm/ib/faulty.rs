@@ -21,7 +21,7 @@ use super::device::{
     Access, Address, Completion, Datagram, Device, DeviceError, Done, Event, Handle, Kind, Limits, Pair, Piece, Queue, Region,
     Result, State, To, Wakes, Work,
 };
-use crate::comm::{mutex::Mutex, random::Random};
+use crate::comm::kit::{mutex::Mutex, random::Random};
 
 /// How often each fault happens, of a thousand times that it could.
 #[derive(Clone, Copy, Debug, Default)]

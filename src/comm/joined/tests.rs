@@ -1,7 +1,7 @@
 //! How long a rank waits, and where it sleeps.
 
 use super::*;
-use crate::comm::{loopback::Loopback, mutex::Mutex, node::Fabric};
+use crate::comm::{kit::mutex::Mutex, loopback::Loopback, node::Fabric};
 
 #[test]
 fn no_wait_hides_for_long_what_another_thread_has_taken() {

@@ -9,7 +9,7 @@
 use std::{collections::BTreeMap, fmt};
 
 use super::observed::Observer;
-use crate::comm::{mutex::Mutex, say::say};
+use crate::comm::kit::{mutex::Mutex, say::say};
 
 /// See the module's essay.
 #[derive(Debug)]

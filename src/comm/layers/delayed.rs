@@ -9,7 +9,7 @@ use super::step;
 use crate::{
     comm::{
         Atomic, Capabilities, Cause, Event, Events, Full, Issued, Local, Mail, Native, Network, Operations, Ordering, Remote,
-        Token, mutex::Mutex,
+        Token, kit::mutex::Mutex,
     },
     memory::kernels,
 };

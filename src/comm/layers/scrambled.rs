@@ -5,7 +5,7 @@ use std::sync::{Arc, MutexGuard};
 use super::step;
 use crate::comm::{
     Atomic, Capabilities, Cause, Event, Events, Full, Issued, Local, Mail, Native, Network, Operations, Ordering, Progress,
-    Remote, Token, mutex::Mutex,
+    Remote, Token, kit::mutex::Mutex,
 };
 
 /// A transfer that waits for a poll.

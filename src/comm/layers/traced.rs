@@ -13,7 +13,7 @@
 use std::{fmt, time::Instant};
 
 use super::observed::Observer;
-use crate::comm::{Event, say::say};
+use crate::comm::{Event, kit::say::say};
 
 /// See the module's essay.
 #[derive(Debug)]

@@ -19,8 +19,8 @@ use super::{
 use crate::{
     comm::{
         key_values::{Idle, KeyValues, Refused, Result},
+        kit::say::say,
         launcher::Started,
-        say::say,
     },
     error::Error,
 };

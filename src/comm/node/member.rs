@@ -22,7 +22,7 @@ use super::{
 };
 use crate::comm::{
     Atomic, Capabilities, Conduit, Event, Events, Full, Issued, Local, Mail, Native, Network, Operations, Ordering as Order,
-    Progress, PublishedWait, Remote, SignalWord, Token, Topology, WaitWord, mutex::Mutex,
+    Progress, PublishedWait, Remote, SignalWord, Token, Topology, WaitWord, kit::mutex::Mutex,
 };
 
 /// One rank of a machine. Every rank in its calls is one of the machine, by its number in the job.

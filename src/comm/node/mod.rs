@@ -46,9 +46,7 @@ use self::{
     control::{Header, RankControl},
     inbox::Inbox,
 };
-use rustix::fd::{OwnedFd, RawFd};
-
-use super::{INHERITED, Spot, mutex::Mutex};
+use super::{INHERITED, Spot, kit::mutex::Mutex};
 use crate::{
     error::Error,
     memory::{
@@ -56,6 +54,7 @@ use crate::{
         mapping::{Mapping, MemoryFile},
     },
 };
+use rustix::fd::{OwnedFd, RawFd};
 
 /// How many threads this process has. A number that the kernel keeps: a list of them would take each of many waiting ranks a millisecond.
 ///

@@ -47,7 +47,7 @@ use super::{
 };
 use crate::comm::{
     PublishedWait, Topology,
-    mutex::Mutex,
+    kit::mutex::Mutex,
     protocol::waves::{Stage, Step, Waves},
 };
 

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-pub(super) use crate::comm::random::Random;
+pub(super) use crate::comm::kit::random::Random;
 
 /// Seeds of a test, each a schedule.
 pub(super) const SEEDS: u64 = 10_000;

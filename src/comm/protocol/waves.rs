@@ -71,7 +71,7 @@ pub(in crate::comm) struct Waves {
 
 impl Waves {
     pub(in crate::comm) fn new(machine: usize, machines: usize) -> Self {
-        let (parent, children) = crate::comm::tree::neighbors(machine, machines);
+        let (parent, children) = crate::comm::kit::tree::neighbors(machine, machines);
         Waves {
             parent,
             children,

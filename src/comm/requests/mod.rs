@@ -23,7 +23,7 @@ use std::{
 
 use self::puts::Puts;
 pub(super) use self::puts::{Flush, FlushOutcome};
-use super::{Token, slab::Slab};
+use super::{Token, kit::slab::Slab};
 use crate::error::Error;
 
 /// Who asked for a request; for errors.

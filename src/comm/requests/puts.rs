@@ -6,8 +6,7 @@
 use std::sync::{Arc, OnceLock};
 
 use super::{Call, Direction, Failure, Label, Owner, Request, RequestId, Serial, Table};
-use crate::comm::peers::Peers;
-use crate::error::Error;
+use crate::{comm::kit::peers::Peers, error::Error};
 
 /// A flush that another thread began: complete when its request is, and then this says why it failed, if it did.
 #[derive(Clone, Debug, Default)]

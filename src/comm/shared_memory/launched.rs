@@ -18,7 +18,7 @@ use crate::{
             launched::{self, Connection, Running},
             place::Place,
         },
-        cores,
+        kit::cores,
         launcher::Started,
         node::{Fabric, Held, Member, keeping},
         one_machine,

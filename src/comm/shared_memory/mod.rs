@@ -30,9 +30,9 @@ use rustix::{
 pub(super) use self::launched::run_over as run_launched;
 use self::{output::Forwarder, statuses::Statuses};
 use super::{
+    kit::say::write_all,
     node::{Fabric, Member, ended_by, keeping, threads_of_this_process},
     one_machine,
-    say::write_all,
     settings::{DEVICES, Settings},
     start::{Named, Ranks},
 };

@@ -13,7 +13,7 @@ use rustix::{
     stdio::{dup2_stderr, dup2_stdout},
 };
 
-use crate::comm::say::write_all;
+use crate::comm::kit::say::write_all;
 
 /// A line longer than this is passed on in pieces.
 const LONGEST_LINE: usize = 1 << 16;

@@ -10,8 +10,8 @@ use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
 
 use super::{FAILED, own_pid};
 use crate::comm::{
+    kit::say::write_all,
     node::{Fabric, Member, keeping},
-    say::write_all,
     settings::Settings,
     start::contain,
 };

@@ -38,11 +38,10 @@ use std::sync::Arc;
 use self::{conduit::Simulated, port::Port, split::Split, watchdog::Watchdog, world::World};
 use super::{
     Conduit, Network,
+    kit::{mutex::Mutex, say::say},
     layers::{self, Layer},
     modelled::Modelled,
-    mutex::Mutex,
     node::{Fabric, Member, keeping},
-    say::say,
     settings::{Computing, NO_DEVICES, Settings},
     soft::{Form, Picos, Ranks as Turns},
     start::{Body, Named, Ranks, contain},

@@ -8,9 +8,8 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use super::flight::{Flight, Kind};
 use crate::comm::{
     Cause, Event, Events as Reports, Token, WaitWord,
+    kit::{peers::Peers, slab::Slab},
     node::Fabric,
-    peers::Peers,
-    slab::Slab,
     soft::{Adapters, Events, Faults, Machine, Model, Next as Leg, Picos, Wish},
 };
 

@@ -13,7 +13,7 @@ use std::{
 use rustix::time::{ClockId, clock_gettime};
 
 use super::world::World;
-use crate::comm::say::say;
+use crate::comm::kit::say::say;
 
 /// It says so after this long.
 const PATIENCE: Duration = Duration::from_secs(5);

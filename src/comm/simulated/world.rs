@@ -22,7 +22,7 @@ use crate::{
     calls::elsewhere,
     comm::{
         Cause, Event, Events as Reports, Network, Token, WaitWord,
-        mutex::Mutex,
+        kit::mutex::Mutex,
         node::Fabric,
         soft::{Faults, Machine, Picos, Ranks},
     },

@@ -31,7 +31,7 @@ use corosensei::{Coroutine, Yielder};
 use rustix::thread::sched_getcpu;
 
 use super::stacks::{Slot, Stacks};
-use crate::comm::{WaitWord, cores};
+use crate::comm::{WaitWord, kit::cores};
 
 /// What a rank is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -29,7 +29,7 @@ use super::Job;
 use crate::{
     array::file::{behind_links, is_descriptor},
     calls::record,
-    comm::{Conduit, say::write_all},
+    comm::{Conduit, kit::say::write_all},
     error::{Error, Result},
     memory::limits,
 };

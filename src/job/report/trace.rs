@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     calls::record::{Record, What},
-    comm::say::say,
+    comm::kit::say::say,
     error::Result,
     job::Job,
 };

@@ -31,8 +31,6 @@ use std::{
 };
 
 use self::{one_sided::What, posted::Posted, wire::FRAME};
-use rustc_hash::FxBuildHasher;
-
 use super::device::{self, Completion, Device, Handle, Pair, Queue, ROUTE_HEADER, Region, Registered, Work};
 use crate::comm::{
     am::{
@@ -40,15 +38,15 @@ use crate::comm::{
         wire::{Broken, Ended, Result, Transfers},
     },
     devices::directory::Directory,
-    peers::Peers,
+    kit::{peers::Peers, random::Random},
     protocol::{
         absence::Absences,
         completions::Completions,
         connection::{Action, Connections, Event, LENGTH, Settings},
         replay::{self, Replay, header::HEADER, report::Report},
     },
-    random::Random,
 };
+use rustc_hash::FxBuildHasher;
 
 mod completions;
 mod frames;

@@ -129,11 +129,11 @@ mod tests {
             links::{DEPTHS, Sent, one_sided::What},
             soft::{Fabric, Rules},
         },
+        kit::random::Random,
         protocol::{
             connection::{Settings, Way},
             replay,
         },
-        random::Random,
     };
 
     const ENDPOINTS: usize = 4;

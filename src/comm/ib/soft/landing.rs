@@ -6,7 +6,7 @@
 use std::hint::spin_loop;
 
 use crate::{
-    comm::{ib::device::Kind, mutex::Mutex},
+    comm::{ib::device::Kind, kit::mutex::Mutex},
     memory::kernels,
 };
 

@@ -76,7 +76,7 @@ use self::{
 };
 use super::device::{Depths, DeviceError, Limits, Result};
 use crate::comm::{
-    mutex::Mutex,
+    kit::mutex::Mutex,
     soft::{Adapters, Cables},
 };
 

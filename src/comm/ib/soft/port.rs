@@ -19,8 +19,7 @@ use crate::{
             Access, Address, Completion, DeviceError, Done, Event, Failure, Limits, Pair, Piece, Queue, ROUTE_HEADER, Result,
             State, Wakes, Work,
         },
-        mutex::Mutex,
-        slab::Slab,
+        kit::{mutex::Mutex, slab::Slab},
     },
     memory::kernels,
 };

@@ -19,9 +19,7 @@ use super::{
 };
 use crate::comm::{
     ib::device::{Access, DeviceError, Done, Event, Failure, Kind, State as PairState, Work},
-    mutex::Mutex,
-    random::Random,
-    slab::Slab,
+    kit::{mutex::Mutex, random::Random, slab::Slab},
     soft::Wish,
 };
 

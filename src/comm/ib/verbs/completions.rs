@@ -15,14 +15,14 @@ use rustix::{
     io::Errno,
 };
 
-use super::{
-    super::{
+use super::library::{Owned, check, nothing, refused};
+use crate::comm::{
+    ib::{
         device::{Completion, DeviceError, Done, Event, Failure, Result, Wakes},
         ffi::*,
     },
-    library::{Owned, check, nothing, refused},
+    kit::mutex::Mutex,
 };
-use crate::comm::mutex::Mutex;
 
 /// Completions of one call: 1.5 KiB of stack.
 const AT_ONCE: usize = 32;

@@ -50,6 +50,14 @@ use rustix::process::{Resource, getrlimit};
 pub(super) use port::Choice;
 pub(super) use unusable::Unusable;
 
+use self::{
+    completions::{Alarm, Sources},
+    library::Owned,
+    pairs::{Connected, Table},
+    port::Port,
+    queues::Queues,
+    works::Receives,
+};
 use super::{
     device::{
         Access, Address, Completion, Datagram, Depths, Device, DeviceError, Event, Handle, Limits, Pair, Piece, Queue, Region,
@@ -57,13 +65,7 @@ use super::{
     },
     ffi::*,
 };
-use crate::comm::mutex::Mutex;
-use completions::{Alarm, Sources};
-use library::Owned;
-use pairs::{Connected, Table};
-use port::Port;
-use queues::Queues;
-use works::Receives;
+use crate::comm::kit::mutex::Mutex;
 
 /// The vendor that soft-RoCE names.
 const SOFT_ROCE: u32 = 0xFF_FFFF;

@@ -6,14 +6,16 @@ use std::{
 };
 
 use super::{
-    super::{
-        device::{Access, Address, DeviceError, Result, State, To},
-        ffi::*,
-    },
     library::{Owned, check, zeroed},
     port::Port,
 };
-use crate::comm::{mutex::Mutex, slab::Slab};
+use crate::comm::{
+    ib::{
+        device::{Access, Address, DeviceError, Result, State, To},
+        ffi::*,
+    },
+    kit::{mutex::Mutex, slab::Slab},
+};
 
 /// Packets pass so many routers at most: the default of IP.
 const HOPS: u8 = 64;

@@ -83,7 +83,7 @@ impl Hub {
     fn open(&self) -> SoftDevice {
         match self {
             Hub::Threads(fabric) => fabric.open(DEPTHS),
-            Hub::Sockets(rules) => Fabric::open_far(crate::comm::random::secret().unwrap(), *rules, DEPTHS),
+            Hub::Sockets(rules) => Fabric::open_far(crate::comm::kit::random::secret().unwrap(), *rules, DEPTHS),
         }
         .unwrap()
     }
@@ -100,7 +100,7 @@ impl Hub {
 }
 
 fn getrandom() -> u64 {
-    let [number] = crate::comm::random::secret().unwrap();
+    let [number] = crate::comm::kit::random::secret().unwrap();
     number
 }
 

@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::*;
-use crate::comm::random::Random;
+use crate::comm::kit::random::Random;
 
 const RANKS: usize = 4;
 const SEEDS: u64 = 200;

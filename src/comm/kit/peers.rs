@@ -11,7 +11,7 @@ const FEW: usize = 4;
 
 /// See the module's essay.
 #[derive(Debug, Default)]
-pub(super) struct Peers<P> {
+pub(in crate::comm) struct Peers<P> {
     /// Where the entry of a rank is, if there are more than a few.
     places: HashMap<usize, usize, FxBuildHasher>,
     entries: Vec<(usize, P)>,
@@ -29,24 +29,24 @@ impl<P> Peers<P> {
     }
 
     #[inline]
-    pub(super) fn get(&self, rank: usize) -> Option<&P> {
+    pub(in crate::comm) fn get(&self, rank: usize) -> Option<&P> {
         self.place(rank).map(|place| &self.entries[place].1)
     }
 
     #[inline]
-    pub(super) fn get_mut(&mut self, rank: usize) -> Option<&mut P> {
+    pub(in crate::comm) fn get_mut(&mut self, rank: usize) -> Option<&mut P> {
         self.place(rank).map(|place| &mut self.entries[place].1)
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(in crate::comm) fn len(&self) -> usize {
         self.entries.len()
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = (usize, &P)> {
+    pub(in crate::comm) fn iter(&self) -> impl Iterator<Item = (usize, &P)> {
         self.entries.iter().map(|(rank, peer)| (*rank, peer))
     }
 
-    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (usize, &mut P)> {
+    pub(in crate::comm) fn iter_mut(&mut self) -> impl Iterator<Item = (usize, &mut P)> {
         self.entries.iter_mut().map(|(rank, peer)| (*rank, peer))
     }
 }
@@ -54,7 +54,7 @@ impl<P> Peers<P> {
 impl<P: Default> Peers<P> {
     /// The entry of a rank, made at the first contact.
     #[inline]
-    pub(super) fn meet(&mut self, rank: usize) -> &mut P {
+    pub(in crate::comm) fn meet(&mut self, rank: usize) -> &mut P {
         let place = self.place(rank).unwrap_or_else(|| self.add(rank));
         &mut self.entries[place].1
     }

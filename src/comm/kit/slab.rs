@@ -5,7 +5,7 @@ const PLACE: u64 = u32::MAX as u64;
 
 /// See the module's essay.
 #[derive(Debug)]
-pub(super) struct Slab<T> {
+pub(in crate::comm) struct Slab<T> {
     values: Vec<Option<T>>,
     /// How often each place was used before: beside each other, so that this alone is often in a cache.
     uses: Vec<u32>,
@@ -20,13 +20,13 @@ impl<T> Default for Slab<T> {
 
 impl<T> Slab<T> {
     /// The number that the next [`add`](Self::add) gives.
-    pub(super) fn next(&self) -> u64 {
+    pub(in crate::comm) fn next(&self) -> u64 {
         let place = self.free.last().map_or(self.values.len(), |&place| place as usize);
         u64::from(self.uses.get(place).copied().unwrap_or(0)) << 32 | place as u64
     }
 
     /// Keeps a value.
-    pub(super) fn add(&mut self, value: T) -> u64 {
+    pub(in crate::comm) fn add(&mut self, value: T) -> u64 {
         let number = self.next();
         match self.free.pop() {
             Some(place) => self.values[place as usize] = Some(value),
@@ -44,16 +44,16 @@ impl<T> Slab<T> {
         self.uses.get(place).filter(|&&uses| u64::from(uses) == number >> 32).map(|_| place)
     }
 
-    pub(super) fn get(&self, number: u64) -> Option<&T> {
+    pub(in crate::comm) fn get(&self, number: u64) -> Option<&T> {
         self.values[self.place(number)?].as_ref()
     }
 
-    pub(super) fn get_mut(&mut self, number: u64) -> Option<&mut T> {
+    pub(in crate::comm) fn get_mut(&mut self, number: u64) -> Option<&mut T> {
         let place = self.place(number)?;
         self.values[place].as_mut()
     }
 
-    pub(super) fn remove(&mut self, number: u64) -> Option<T> {
+    pub(in crate::comm) fn remove(&mut self, number: u64) -> Option<T> {
         let place = self.place(number)?;
         let value = self.values[place].take()?;
         // The place is given up when its numbers are.
@@ -64,12 +64,12 @@ impl<T> Slab<T> {
         Some(value)
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(in crate::comm) fn is_empty(&self) -> bool {
         self.values().next().is_none()
     }
 
     /// All values, by place.
-    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (u64, &mut T)> {
+    pub(in crate::comm) fn iter_mut(&mut self) -> impl Iterator<Item = (u64, &mut T)> {
         self.values.iter_mut().zip(&self.uses).enumerate().filter_map(|(place, (value, &uses))| {
             let number = u64::from(uses) << 32 | place as u64;
             value.as_mut().map(|value| (number, value))
@@ -77,12 +77,12 @@ impl<T> Slab<T> {
     }
 
     /// All values, by place.
-    pub(super) fn values(&self) -> impl Iterator<Item = &T> {
+    pub(in crate::comm) fn values(&self) -> impl Iterator<Item = &T> {
         self.values.iter().flatten()
     }
 
     /// Takes all values out. Their numbers come again.
-    pub(super) fn drain(&mut self) -> impl Iterator<Item = T> {
+    pub(in crate::comm) fn drain(&mut self) -> impl Iterator<Item = T> {
         self.free.clear();
         self.uses.clear();
         self.values.drain(..).flatten()

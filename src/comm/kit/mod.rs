@@ -1,0 +1,9 @@
+//! What every floor of the network uses: locks, tables, random numbers, lines for people.
+
+pub(crate) mod cores;
+pub(crate) mod mutex;
+pub(super) mod peers;
+pub(super) mod random;
+pub(crate) mod say;
+pub(super) mod slab;
+pub(crate) mod tree;

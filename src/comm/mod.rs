@@ -65,13 +65,9 @@ mod am;
 #[cfg(test)]
 pub(crate) mod apart;
 mod bootstrap;
-mod capabilities;
 pub(crate) mod chain;
-mod conduit;
-mod connections;
 mod devices;
 pub(crate) mod engine;
-mod event;
 #[cfg_attr(loom, allow(dead_code, reason = "what its tests use, which models leave out"))]
 mod ib;
 #[cfg(test)]
@@ -86,11 +82,9 @@ pub(crate) mod loopback;
 mod modelled;
 #[cfg(feature = "mpi")]
 pub(crate) mod mpi;
-pub(crate) mod network;
 pub(crate) mod networks;
 pub(crate) mod node;
 mod one_machine;
-mod operations;
 pub(crate) mod owned;
 mod packets;
 #[cfg(test)]
@@ -111,22 +105,19 @@ pub(crate) mod stripe_lock;
 #[cfg(test)]
 mod testing;
 pub(crate) mod threads;
-mod topology;
 mod transfers;
+pub(crate) mod waist;
 mod waiting;
 #[cfg(test)]
 pub(crate) mod watched;
 
-pub use capabilities::{Capabilities, Native, Ordering, Progress};
-pub(crate) use conduit::{Conduit, INHERITED, PublishedWait};
-pub(crate) use connections::Connect;
-pub use connections::Connections;
-pub(crate) use event::{Cause, Event, Events, Token};
 #[cfg(feature = "_bench")]
 pub use ib::Bare;
-pub(crate) use network::Network;
-pub(crate) use operations::{Atomic, BLOCK_LEVELS, Full, Issued, Local, Mail, Operations, Remote, SignalOp, SignalWord};
-pub(crate) use topology::{Spot, Spots, Topology};
+pub(crate) use waist::{
+    Atomic, BLOCK_LEVELS, Cause, Conduit, Connect, Event, Events, Full, INHERITED, Issued, Local, Mail, Network, Operations,
+    PublishedWait, Remote, SignalOp, SignalWord, Spot, Spots, Token, Topology,
+};
+pub use waist::{Capabilities, Connections, Native, Ordering, Progress};
 
 pub(crate) use crate::memory::atomic_op::apply_atomic;
 pub(crate) use crate::memory::{atomic_op::AtomicOp, numeric::Scale, word::WaitWord};

@@ -16,7 +16,6 @@ mod errands;
 mod far;
 mod inbox;
 mod member;
-mod note;
 mod supervisor;
 mod wait;
 
@@ -32,13 +31,13 @@ use std::{
     time::{Duration, Instant},
 };
 
+pub(crate) use super::waist::note::{Note, What};
 pub(crate) use alive::Held;
 pub(crate) use alive::{Fate, Side};
 pub(crate) use ending::ended_by;
 pub(crate) use errands::Errand;
 pub(crate) use far::TOLD;
 pub(crate) use member::{Member, commit};
-pub(crate) use note::{Note, What};
 pub(crate) use supervisor::{CALL_SHIFT, Supervisor};
 pub(crate) use wait::Patience;
 

@@ -43,12 +43,12 @@ use std::{
 use super::{
     Fabric,
     far::{FORGOTTEN, Far, OLD, PAUSES, Seen, TOLD, entry, patience},
-    note::{Note, UNKNOWN, What, cut, parts, texts},
 };
 use crate::comm::{
     PublishedWait, Topology,
     kit::mutex::Mutex,
     protocol::waves::{Stage, Step, Waves},
+    waist::note::{Note, UNKNOWN, What, cut, parts, texts},
 };
 
 /// What is published for a call stands in the upper half of the second word of a place.

@@ -8,17 +8,15 @@
 
 use std::sync::Arc;
 
-use super::{
-    super::device::{self, Device},
-    Arrived, Links, SENDS,
-};
+use super::{Arrived, Links, SENDS};
 use crate::comm::{
     am::{
         frame::Frame,
         wire::{Arrival, BulkId, Class, Ended, Limits, OneSided, OneSidedLimits, Result, Sleeper, Wire},
     },
-    connections,
+    ib::device::{self, Device},
     protocol::{connection::Statistics, replay::header::HEADER},
+    waist::connections,
 };
 
 /// Bytes of a frame: with its header, a packet of the longest that ports have.

@@ -4,7 +4,7 @@ use std::{io, ops::Range, ptr::NonNull, sync::Arc, time::Duration};
 
 use rustix::time::{ClockId, clock_gettime};
 
-use super::{Connections, Events, Operations, Topology, WaitWord};
+use crate::comm::{Connections, Events, Operations, Topology, WaitWord};
 
 /// The value of [`Conduit::over`] in a process that was forked by a rank: the job is its parent's. Nothing that a network shares
 /// with the parent may be touched, and nobody touches this process's memory for the job: transfers under way are the parent's.
@@ -72,8 +72,8 @@ pub(crate) trait Conduit: Operations {
     /// First byte of a rank's segment where loads and stores reach it, the caller's own included. The arrays then load and store by
     /// themselves. Either each rank can map the ranks of its node and no others, or no rank can map any, itself included. So
     /// mapping is symmetric: if one member can map the whole group, every member can, and the group does not use the network. Over
-    /// other groups atomic operations, by the rule of [`Native::coherent`](super::Native::coherent), and accumulates that the
-    /// conduit does not do itself ([`Native::accumulate`](super::Native::accumulate)) take `put`, `get` and `atomic` to every
+    /// other groups atomic operations, by the rule of [`Native::coherent`](crate::comm::Native::coherent), and accumulates that the
+    /// conduit does not do itself ([`Native::accumulate`](crate::comm::Native::accumulate)) take `put`, `get` and `atomic` to every
     /// member, the caller itself included. Segments of consecutive ranks that are mapped lie `segment_len` bytes apart.
     fn mapped(&self, rank: usize) -> Option<NonNull<u8>>;
 

@@ -60,7 +60,7 @@ impl Note {
         Note::new(what, &[], String::new())
     }
 
-    pub(super) fn new(what: What, words: &[u64], text: String) -> Self {
+    pub(in crate::comm) fn new(what: What, words: &[u64], text: String) -> Self {
         let mut all = [0; WORDS];
         all[..words.len()].copy_from_slice(words);
         Note { what, words: all, text }
@@ -68,25 +68,25 @@ impl Note {
 }
 
 /// In the place of a wait, of a rank that was asked and has not answered. No wait is awaited from so high a rank.
-pub(super) const UNKNOWN: u64 = u64::MAX;
+pub(in crate::comm) const UNKNOWN: u64 = u64::MAX;
 
 /// Stands between the texts of an answer.
 const BETWEEN: char = '\u{1f}';
 
 /// The text of a call and the object of a wait, in one.
-pub(super) fn texts(call: &str, object: &str) -> String {
+pub(in crate::comm) fn texts(call: &str, object: &str) -> String {
     cut(format!("{call}{BETWEEN}{object}"))
 }
 
 /// As much of a text as a note carries.
-pub(super) fn cut(mut text: String) -> String {
+pub(in crate::comm) fn cut(mut text: String) -> String {
     let end = (0..=LONGEST_TEXT.min(text.len())).rev().find(|&end| text.is_char_boundary(end)).unwrap_or(0);
     text.truncate(end);
     text
 }
 
 /// The two again.
-pub(super) fn parts(texts: &str) -> [String; 2] {
+pub(in crate::comm) fn parts(texts: &str) -> [String; 2] {
     let (call, object) = texts.split_once(BETWEEN).unwrap_or_default();
     [call, object].map(str::to_owned)
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::Mail;
+use crate::comm::Mail;
 
 /// Names an operation to the layer above; the conduit hands it back unchanged.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -19,7 +19,7 @@ impl fmt::Debug for Token {
 impl Token {
     /// Of what nobody waits for.
     pub(crate) const NOBODY: Token = Token(u64::MAX);
-    /// Of a late put when it goes to its target at last ([`layers`](super::layers)).
+    /// Of a late put when it goes to its target at last ([`layers`](crate::comm::layers)).
     pub(crate) const LATE: Token = Token(u64::MAX - 1);
     /// A flush by which a rank learns that all it has sent was handled.
     pub(crate) const SETTLED: Token = Token(u64::MAX - 2);

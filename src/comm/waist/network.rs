@@ -1,11 +1,11 @@
 //! What a network between nodes does, and nothing else.
 //!
-//! A network never asks where a rank is: [`Joined`](super::joined::Joined) gives it the operations on ranks whose memory is not mapped,
+//! A network never asks where a rank is: [`Joined`](crate::comm::joined::Joined) gives it the operations on ranks whose memory is not mapped,
 //! and does the others itself. It may be given any rank, the caller's own too.
 
 use std::{io, ops::Range, time::Duration};
 
-use super::{Connections, Events, Operations, node::Note};
+use crate::comm::{Connections, Events, Operations, node::Note};
 
 /// A network: it carries out the operations, and helps a rank to wait and to end.
 ///
@@ -15,7 +15,7 @@ pub(crate) trait Network: Operations {
     /// not sleep then.
     fn attend(&self) -> bool;
 
-    /// As [`Conduit::poll_patiently`](super::Conduit::poll_patiently), for networks that know what a rank does while it waits.
+    /// As [`Conduit::poll_patiently`](crate::comm::Conduit::poll_patiently), for networks that know what a rank does while it waits.
     fn poll_patiently(&self, events: &mut Events, _first: &mut Option<Duration>, _most: Duration) {
         self.poll(events);
     }

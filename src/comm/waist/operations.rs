@@ -2,8 +2,10 @@
 
 use std::fmt;
 
-use super::{AtomicOp, Capabilities, Event, Events, Scale, Token};
-use crate::index::Loops;
+use crate::{
+    comm::{AtomicOp, Capabilities, Event, Events, Scale, Token},
+    index::Loops,
+};
 
 /// A place in the segment of a rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,7 +68,7 @@ pub(crate) struct Local {
 /// The word that a put with a signal changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SignalWord {
-    /// Byte offset of a [`WaitWord`](super::WaitWord) in the target's segment.
+    /// Byte offset of a [`WaitWord`](crate::comm::WaitWord) in the target's segment.
     pub offset: usize,
     /// What is done to it.
     pub op: SignalOp,
@@ -154,24 +156,24 @@ pub(crate) trait Operations: Send + Sync + fmt::Debug {
     /// Makes progress and appends what happened. Never blocks.
     fn poll(&self, events: &mut Events);
 
-    /// A put with a signal, if [`Native::signals`](super::Native::signals) is announced: writes `local`, which may be empty, to a
+    /// A put with a signal, if [`Native::signals`](crate::comm::Native::signals) is announced: writes `local`, which may be empty, to a
     /// place in the segment of a rank as [`put`](Self::put) does, then changes a word there and wakes the rank that waits on it in
-    /// [`Conduit::wait_on`](super::Conduit::wait_on).
+    /// [`Conduit::wait_on`](crate::comm::Conduit::wait_on).
     ///
-    /// A rank that reads the new value also reads the bytes and, if [`Ordering::put_put`](super::Ordering::put_put) is announced,
+    /// A rank that reads the new value also reads the bytes and, if [`Ordering::put_put`](crate::comm::Ordering::put_put) is announced,
     /// whatever the caller put or accumulated at that rank before. [`Event::LocalDone`] reports that the memory may be reused; the
     /// rest happens without a further call of the caller. A [`flush`](Self::flush) covers the put, whose place in the order of puts
     /// and gets is that of a plain [`put`](Self::put).
     ///
     /// # Safety
     /// As [`put`](Self::put), at most [`Capabilities::longest_transfer`] bytes; the word is a committed
-    /// [`WaitWord`](super::WaitWord) apart from them.
+    /// [`WaitWord`](crate::comm::WaitWord) apart from them.
     unsafe fn put_signal(&self, to: Remote, local: Local, signal: SignalWord, token: Token) -> Issued {
         let _ = (to, local, signal, token);
         unreachable!("what does not announce signals is never asked for them")
     }
 
-    /// Starts writing the runs of `loops` to the segment of a rank, if [`Native::blocks`](super::Native::blocks) is announced. The
+    /// Starts writing the runs of `loops` to the segment of a rank, if [`Native::blocks`](crate::comm::Native::blocks) is announced. The
     /// byte offsets of `loops` are relative to `to` on the remote side and to `local` on the other; either may be negative; there
     /// are at most [`BLOCK_LEVELS`] levels. Completion and order are those of one [`put`](Self::put), whatever the block's size:
     /// [`Capabilities::longest_transfer`] does not bind it.
@@ -196,13 +198,13 @@ pub(crate) trait Operations: Send + Sync + fmt::Debug {
     }
 
     /// Starts adding `scale` times the local runs of `loops` to the remote ones, if
-    /// [`Native::accumulate`](super::Native::accumulate) is announced. Addresses are those of [`put_block`](Self::put_block).
+    /// [`Native::accumulate`](crate::comm::Native::accumulate) is announced. Addresses are those of [`put_block`](Self::put_block).
     /// Completion is that of a put: the memory may be used again at [`Event::LocalDone`], the sums are visible after a
     /// [`flush`](Self::flush); its place in the order of puts and gets is that of a put.
     ///
     /// A processor of the owner's node adds, under the stripes of the lock word at offset `lock` of the owner's segment: so do the
     /// processors that have its memory mapped, and each element is changed by one of them at a time.
-    /// [`addition::add`](super::addition::add) is that act, for the handler of whatever message is sent. Between accumulates any
+    /// [`addition::add`](crate::comm::addition::add) is that act, for the handler of whatever message is sent. Between accumulates any
     /// order is allowed.
     ///
     /// # Safety

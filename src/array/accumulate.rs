@@ -16,9 +16,11 @@ use crate::{
     calls::{Here, record},
     comm::{
         Scale,
-        accumulate::{accumulate_at_owner, accumulate_remote},
-        engine::Call,
-        stripe_lock::lock_stripes,
+        engine::{
+            Call,
+            accumulate::{accumulate_at_owner, accumulate_remote},
+            stripe_lock::lock_stripes,
+        },
     },
     distribution::Single,
     element::Accumulate,

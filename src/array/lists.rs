@@ -18,7 +18,7 @@ use crate::{
     calls::located,
     comm::{
         Scale,
-        accumulate::{Term, accumulate_list, accumulate_list_at_owners},
+        engine::accumulate::{Term, accumulate_list, accumulate_list_at_owners},
     },
     distribution::Location,
     element::{Accumulate, AtomicInteger, Element},

@@ -14,8 +14,8 @@ use ndarray::{Array, Dimension};
 use super::GlobalArray;
 use crate::{
     calls::located,
-    comm::{
-        engine::{Engine, Label, Ticket},
+    comm::engine::{
+        Engine, Label, Ticket,
         owned::{get_owned, put_owned},
     },
     element::{Accumulate, Element},

@@ -7,8 +7,8 @@ use ndarray::Dimension;
 use super::GlobalArray;
 use crate::{
     calls::record,
-    comm::{
-        engine::Call,
+    comm::engine::{
+        Call,
         strided::{get_strided, put_strided, put_strided_and_raise},
     },
     distribution::{Location, Piece},

@@ -58,14 +58,11 @@
 //! | `testing`, `islands`, `post`, `watched`, `apart` | networks for tests |
 #![allow(unsafe_code)]
 
-pub(crate) mod accumulate;
-pub(crate) mod addition;
 mod agent;
 mod am;
 #[cfg(test)]
 pub(crate) mod apart;
 mod bootstrap;
-pub(crate) mod chain;
 mod devices;
 pub(crate) mod engine;
 #[cfg_attr(loom, allow(dead_code, reason = "what its tests use, which models leave out"))]
@@ -75,7 +72,6 @@ pub(crate) mod islands;
 pub(crate) mod joined;
 pub(crate) mod key_values;
 pub(crate) mod kit;
-pub(crate) mod lasting;
 pub(crate) mod launcher;
 pub(crate) mod layers;
 pub(crate) mod loopback;
@@ -85,29 +81,20 @@ pub(crate) mod mpi;
 pub(crate) mod networks;
 pub(crate) mod node;
 mod one_machine;
-pub(crate) mod owned;
 mod packets;
 #[cfg(test)]
 pub(crate) mod post;
-mod progress;
 mod protocol;
-mod remote_lock;
-mod requests;
 pub(crate) mod settings;
 mod shared_memory;
-mod signals;
 pub(crate) mod simulated;
 mod slots;
 pub(crate) mod soft;
 pub(crate) mod start;
-pub(crate) mod strided;
-pub(crate) mod stripe_lock;
 #[cfg(test)]
 mod testing;
 pub(crate) mod threads;
-mod transfers;
 pub(crate) mod waist;
-mod waiting;
 #[cfg(test)]
 pub(crate) mod watched;
 

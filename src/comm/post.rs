@@ -10,7 +10,7 @@ use std::sync::{
 
 use super::{
     Event, Events, Remote, Scale, Token, Topology,
-    addition::{Segment, add},
+    engine::addition::{Segment, add},
     node::Fabric,
 };
 use crate::index::Loops;

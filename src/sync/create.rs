@@ -13,8 +13,7 @@ use super::{
 use crate::{
     calls::located,
     comm::{
-        chain::one_of,
-        engine::{Label, Waiter},
+        engine::{Label, Waiter, chain::one_of},
         kit::tree::neighbors,
     },
     error::{Error, Result},

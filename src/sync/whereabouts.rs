@@ -12,7 +12,7 @@ use super::{Group, Op, call};
 use crate::{
     comm::{
         Conduit,
-        chain::{end_of_chain, one_of},
+        engine::chain::{end_of_chain, one_of},
         node::CALL_SHIFT,
     },
     error::Error,

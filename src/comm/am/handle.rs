@@ -17,7 +17,8 @@ use super::{
 };
 use crate::{
     comm::{
-        AtomicOp, Event, Mail, Scale, Token, addition,
+        AtomicOp, Event, Mail, Scale, Token,
+        engine::addition,
         node::{Note, What},
     },
     memory::{numeric::Numeric, word::WaitWord},

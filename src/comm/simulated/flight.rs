@@ -2,13 +2,15 @@
 
 use std::ptr::NonNull;
 
-use crate::comm::{
-    Atomic, Event, Local, Mail, Remote, Scale, SignalWord, Token,
-    addition::{self, Segment},
-    node::Fabric,
-    soft::{Picos, Way},
+use crate::{
+    comm::{
+        Atomic, Event, Local, Mail, Remote, Scale, SignalWord, Token,
+        engine::addition::{self, Segment},
+        node::Fabric,
+        soft::{Picos, Way},
+    },
+    index::Loops,
 };
-use crate::index::Loops;
 
 /// See the module's essay.
 #[derive(Debug)]

@@ -204,7 +204,7 @@ pub(crate) trait Operations: Send + Sync + fmt::Debug {
     ///
     /// A processor of the owner's node adds, under the stripes of the lock word at offset `lock` of the owner's segment: so do the
     /// processors that have its memory mapped, and each element is changed by one of them at a time.
-    /// [`addition::add`](crate::comm::addition::add) is that act, for the handler of whatever message is sent. Between accumulates any
+    /// [`addition::add`](crate::comm::engine::addition::add) is that act, for the handler of whatever message is sent. Between accumulates any
     /// order is allowed.
     ///
     /// # Safety

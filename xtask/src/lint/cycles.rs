@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn circles_of_imports_are_found() {
-        let [engine, requests] = ["src/comm/engine.rs", "src/comm/requests.rs"];
+        let [engine, requests] = ["src/comm/engine/mod.rs", "src/comm/requests.rs"];
         assert!(circles(&[(engine, "use super::{Token, requests::Table};"), (requests, "use super::Token;")]).is_empty());
         assert_eq!(
             circles(&[(engine, "use super::requests::Table;"), (requests, "use super::{Token, engine::Call};")]),

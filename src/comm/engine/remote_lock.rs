@@ -3,11 +3,8 @@
 //! A word whose state cannot be known would stop all later accumulates there, or let two in at once. So where taking it or giving
 //! it back fails in a way that leaves that open, the job ends and says why; after any other failure it is free again.
 
-use super::{
-    AtomicOp,
-    engine::{Engine, Label, Road, Waiter},
-};
-use crate::error::Result;
+use super::{Engine, Label, Road, Waiter};
+use crate::{comm::AtomicOp, error::Result};
 
 /// The word while nobody holds the lock; else it is the holder's rank plus one.
 const FREE: u64 = 0;
@@ -95,7 +92,7 @@ mod tests {
     use crate::{
         comm::{
             Cause, Event, Token,
-            accumulate::accumulate_remote,
+            engine::accumulate::accumulate_remote,
             testing::{Call, Fake},
         },
         element::Accumulate,

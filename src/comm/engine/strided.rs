@@ -7,12 +7,9 @@ use std::borrow::Cow;
 
 use ndarray::Dimension;
 
-use super::{
-    BLOCK_LEVELS, Issued, Remote, Scale,
-    engine::{Call, Engine, Label},
-    requests::Direction,
-};
+use super::{Call, Engine, Label, requests::Direction};
 use crate::{
+    comm::{BLOCK_LEVELS, Issued, Remote, Scale},
     element::Element,
     error::Result,
     index::Loops,
@@ -145,7 +142,7 @@ impl Engine {
     /// Adds the put of a strided block to a request, one transfer of the window; the conduit announces blocks.
     ///
     /// # Safety
-    /// As [`Operations::put_block`](super::Operations::put_block), until the request is complete.
+    /// As [`Operations::put_block`](crate::comm::Operations::put_block), until the request is complete.
     pub(crate) unsafe fn put_block(
         &self,
         call: &Call,
@@ -162,7 +159,7 @@ impl Engine {
     /// Adds the get of a strided block; as [`put_block`](Self::put_block).
     ///
     /// # Safety
-    /// As [`Operations::get_block`](super::Operations::get_block), until the request is complete.
+    /// As [`Operations::get_block`](crate::comm::Operations::get_block), until the request is complete.
     pub(crate) unsafe fn get_block(&self, call: &Call, rank: usize, offset: usize, loops: &Loops, local: *mut u8) -> Result<()> {
         self.issue(call, (rank, Direction::Get), loops.runs() * loops.run(), |token| {
             // SAFETY: the caller's promise.
@@ -175,7 +172,7 @@ impl Engine {
     /// conduit announces accumulates.
     ///
     /// # Safety
-    /// As [`Operations::accumulate_block`](super::Operations::accumulate_block), until the request is complete.
+    /// As [`Operations::accumulate_block`](crate::comm::Operations::accumulate_block), until the request is complete.
     #[allow(clippy::too_many_arguments, reason = "a block of another rank's memory and what to do with it")]
     pub(crate) unsafe fn accumulate_block(
         &self,

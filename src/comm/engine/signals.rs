@@ -15,12 +15,11 @@
 
 use std::sync::atomic::{Ordering, fence};
 
-use super::{
-    AtomicOp, Local, Remote, SignalOp, SignalWord,
-    engine::{Engine, Label, Road},
-    requests::Direction,
+use super::{Engine, Label, Road, requests::Direction};
+use crate::{
+    comm::{AtomicOp, Local, Remote, SignalOp, SignalWord},
+    error::Error,
 };
-use crate::error::Error;
 
 impl Engine {
     /// Puts bytes, then sets the word at byte `word` of the same rank's segment, on which the rank may wait. Returns when `bytes` may

@@ -15,13 +15,14 @@
 
 use ndarray::Dimension;
 
-use super::{
-    BLOCK_LEVELS, Scale,
-    engine::{Call, Engine, Label, RequestId},
-    remote_lock::RemoteLock,
-    strided::each_run,
+use super::{Call, Engine, Label, RequestId, remote_lock::RemoteLock, strided::each_run};
+use crate::{
+    comm::{BLOCK_LEVELS, Scale},
+    element::Accumulate,
+    error::Result,
+    index::Loops,
+    memory::buffer::Source,
 };
-use crate::{element::Accumulate, error::Result, index::Loops, memory::buffer::Source};
 
 /// Bytes of each of the three buffers.
 const BUFFER: usize = 64 << 10;

@@ -22,9 +22,11 @@ use std::{
 };
 
 use self::puts::Puts;
-pub(super) use self::puts::{Flush, FlushOutcome};
-use super::{Token, kit::slab::Slab};
-use crate::error::Error;
+use crate::{
+    comm::{Token, kit::slab::Slab},
+    error::Error,
+};
+pub(super) use puts::{Flush, FlushOutcome};
 
 /// Who asked for a request; for errors.
 #[derive(Clone, Debug)]

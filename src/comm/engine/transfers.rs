@@ -3,12 +3,15 @@
 use std::collections::VecDeque;
 
 use super::{
-    Atomic, AtomicOp, Issued, Local, Remote, Token, apply_atomic,
-    engine::{Engine, Road},
+    Engine, Road,
     lasting::{Lasting, TURN, Waiter},
     requests::{Call, Direction, Label, Owner, RequestId},
 };
-use crate::{element::Element, error::Error};
+use crate::{
+    comm::{Atomic, AtomicOp, Issued, Local, Remote, Token, apply_atomic},
+    element::Element,
+    error::Error,
+};
 
 /// Atomic operations of a list that are in flight at once: as many messages as an inbox takes without waiting.
 const ATOMICS: usize = 32;
@@ -36,7 +39,7 @@ impl Engine {
     /// Adds a put to a call, waiting while the window is full.
     ///
     /// # Safety
-    /// As [`Operations::put`](super::Operations::put), until the request is complete.
+    /// As [`Operations::put`](crate::comm::Operations::put), until the request is complete.
     pub(crate) unsafe fn put(&self, call: &Call, rank: usize, offset: usize, ptr: *const u8, len: usize) -> Result<(), Error> {
         // SAFETY: the caller's promise; a put only reads the memory.
         unsafe { self.transfer(Direction::Put, call, rank, offset, ptr.cast_mut(), len) }
@@ -45,7 +48,7 @@ impl Engine {
     /// Adds a get to a call, waiting while the window is full.
     ///
     /// # Safety
-    /// As [`Operations::get`](super::Operations::get), until the request is complete.
+    /// As [`Operations::get`](crate::comm::Operations::get), until the request is complete.
     pub(crate) unsafe fn get(&self, call: &Call, rank: usize, offset: usize, ptr: *mut u8, len: usize) -> Result<(), Error> {
         // SAFETY: the caller's promise.
         unsafe { self.transfer(Direction::Get, call, rank, offset, ptr, len) }
@@ -54,7 +57,7 @@ impl Engine {
     /// In pieces that the network takes.
     ///
     /// # Safety
-    /// As [`Operations::put`](super::Operations::put) or [`Operations::get`](super::Operations::get), until the request is
+    /// As [`Operations::put`](crate::comm::Operations::put) or [`Operations::get`](crate::comm::Operations::get), until the request is
     /// complete.
     pub(super) unsafe fn transfer(
         &self,

@@ -1,7 +1,7 @@
 //! Waiting for stripes of a mapped lock: as a processor does between two looks of its own, and as a handler of messages does.
 //!
 //! Who adds to the memory of a node, one of its processors or the handler of a message from elsewhere, takes the same stripes of the
-//! same word ([`Stripes`]). A handler runs inside [`Operations::poll`](super::Operations::poll) or in a thread of the conduit, handles
+//! same word ([`Stripes`]). A handler runs inside [`Operations::poll`](crate::comm::Operations::poll) or in a thread of the conduit, handles
 //! what arrived in its order, and so waits where it is. Hence the rule that keeps it from waiting for the very thread it runs in, or
 //! for one that waits for the right to poll: **who holds a stripe or a claim does not poll**, until it has given them back. That
 //! is enough: holders then depend only on holders of locks of higher ranks and on nothing that arrives, and a handler holds one
@@ -9,7 +9,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use super::engine::{Engine, Label};
+use super::{Engine, Label};
 use crate::{
     error::Result,
     memory::stripes::{Held, Stripes},

@@ -3,12 +3,15 @@
 use std::time::Duration;
 
 use super::{
-    Conduit, WaitWord,
-    engine::Engine,
+    Engine,
     lasting::{Lasting, TURN, Waiter},
     requests::Label,
 };
-use crate::{calls::record, error::Error};
+use crate::{
+    calls::record,
+    comm::{Conduit, WaitWord},
+    error::Error,
+};
 
 impl Waiter for Label {
     fn operation(&self) -> String {

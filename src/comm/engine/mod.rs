@@ -8,6 +8,20 @@
 //! The engine has four parts more, each in a file of its own: `requests` is the table, `transfers` what moves, `progress` what
 //! arrives, `waiting` the one place where a rank waits.
 
+pub(crate) mod accumulate;
+pub(crate) mod addition;
+pub(crate) mod chain;
+pub(crate) mod lasting;
+pub(crate) mod owned;
+mod progress;
+mod remote_lock;
+mod requests;
+mod signals;
+pub(crate) mod strided;
+pub(crate) mod stripe_lock;
+mod transfers;
+mod waiting;
+
 use std::{
     any::Any,
     cell::Cell,
@@ -18,30 +32,30 @@ use std::{
     time::Duration,
 };
 
+use self::requests::{Buffer, Flush, Outcome, Owner, Request, Table};
+pub(crate) use self::{
+    lasting::Waiter,
+    requests::{Call, Label, RequestId, Serial, Ticket},
+};
 use super::{
     Capabilities, Conduit, INHERITED, Token,
     kit::{mutex::Mutex, say::say},
-    requests::{Buffer, Flush, Outcome, Owner, Request, Table},
-};
-pub(crate) use super::{
-    lasting::Waiter,
-    requests::{Call, Label, RequestId, Serial, Ticket},
 };
 use crate::error::Error;
 
 /// A rank's operations on its conduit.
 #[derive(Debug)]
 pub(crate) struct Engine {
-    pub(super) conduit: Arc<dyn Conduit>,
+    conduit: Arc<dyn Conduit>,
     /// The conduit's, which are asked for at each transfer.
-    pub(super) capabilities: Capabilities,
+    capabilities: Capabilities,
     table: Mutex<Table>,
     /// The right to poll and to handle what came, see `progress`.
-    pub(super) polling: Mutex<()>,
+    polling: Mutex<()>,
     next: AtomicU64,
     /// The body of the rank returned: what another thread of the program still asks for would keep the rank from its end.
     body_ended: AtomicBool,
-    pub(super) timeout: Option<Duration>,
+    timeout: Option<Duration>,
 }
 
 /// Which way an operation on a word goes: fixed for each word when it is made, the same from all ranks that could meet there.
@@ -104,7 +118,7 @@ impl Engine {
     }
 
     #[inline]
-    pub(super) fn has_body_ended(&self) -> bool {
+    fn has_body_ended(&self) -> bool {
         self.body_ended.load(Ordering::Relaxed)
     }
 
@@ -172,17 +186,17 @@ impl Engine {
         (Issuing { engine: self, call }, Ticket { serial, request: id, outcome })
     }
 
-    pub(super) fn request(&self, label: Label, owner: Owner, outstanding: usize, ordered: bool) -> Request {
+    fn request(&self, label: Label, owner: Owner, outstanding: usize, ordered: bool) -> Request {
         Request::new(self.serial(), label, owner, outstanding, ordered)
     }
 
     /// Whether this process was forked by the rank, whose network is not its own.
-    pub(super) fn is_inherited(&self) -> bool {
+    fn is_inherited(&self) -> bool {
         self.conduit.over().load(Ordering::Relaxed) == INHERITED
     }
 
     /// Waits until everything that was put to a rank, or to all, is visible there.
-    pub(super) fn flush(&self, rank: Option<usize>, label: &Label) -> Result<(), Error> {
+    fn flush(&self, rank: Option<usize>, label: &Label) -> Result<(), Error> {
         self.check(label.operation)?;
         let mut table = self.lock();
         match table.see_flushed(rank, |rank| self.conduit.is_flushed(rank)) {
@@ -228,7 +242,7 @@ impl Engine {
     }
 
     /// Waits for all transfers of a request and takes it out of the table; the value that it brought.
-    pub(super) fn finish(&self, id: RequestId) -> Result<Option<u64>, Error> {
+    fn finish(&self, id: RequestId) -> Result<Option<u64>, Error> {
         let mut table = self.lock();
         // Most puts, and gets of networks that answer at once.
         if table.is_complete(id) {
@@ -283,7 +297,7 @@ impl Engine {
     }
 
     /// Lets go of a request that no call waits for any more: its failure is reported by the next fence.
-    pub(super) fn detach(&self, request: RequestId) {
+    fn detach(&self, request: RequestId) {
         self.lock().detach(request);
     }
 
@@ -355,7 +369,7 @@ impl Engine {
         std::process::abort()
     }
 
-    pub(super) fn lock(&self) -> MutexGuard<'_, Table> {
+    fn lock(&self) -> MutexGuard<'_, Table> {
         self.table.lock()
     }
 }

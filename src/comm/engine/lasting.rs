@@ -10,7 +10,7 @@
 //! * there was a moment at which all waits of the cycle were published: each was seen before it, and again, with the same number, not
 //!   before it. A wait that ends takes its publication back first, and the next one has another number;
 //! * every rank of the cycle has looked twice since. The second look began after that moment. What a rank does for another it does
-//!   before it waits itself, and it publishes no wait before that was handled ([`Network::settled`](super::Network::settled)). So
+//!   before it waits itself, and it publishes no wait before that was handled ([`Network::settled`](crate::comm::Network::settled)). So
 //!   whatever is waited for would have been found, and nobody in the cycle can do it any more. A rank that was stopped, or gets no core,
 //!   does not look.
 //!
@@ -30,8 +30,12 @@
 
 use std::time::Duration;
 
-use super::{Conduit, PublishedWait, chain::cycle, kit::say::say};
-use crate::{calls::calling, error::Error};
+use super::chain::cycle;
+use crate::{
+    calls::calling,
+    comm::{Conduit, PublishedWait, kit::say::say},
+    error::Error,
+};
 
 /// How long to let others go before looking again at what changes without a word to this rank, a lock that is released for
 /// instance. Longer than a slab of an accumulate stays under its lock (256 KiB: 2 µs in caches, 13 µs from memory, `accumulate` in
@@ -279,7 +283,7 @@ mod tests {
     use std::sync::{Arc, Mutex};
 
     use super::*;
-    use crate::comm::{Topology, chain::one_of, testing::Fake};
+    use crate::comm::{Topology, engine::chain::one_of, testing::Fake};
 
     /// Rank 0 of some, its wait, and what the others publish.
     struct Ranks {

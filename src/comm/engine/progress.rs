@@ -5,12 +5,14 @@
 //! never inside it. In virtual time other ranks run while one polls, so there a thread that finds another in it goes on.
 
 use super::{
-    Event, Events, Mail,
-    engine::Engine,
+    Engine,
     lasting::{Lasting, Waiter},
     requests::Label,
 };
-use crate::error::Error;
+use crate::{
+    comm::{Event, Events, Mail},
+    error::Error,
+};
 
 impl Engine {
     /// Polls once and handles what happened.

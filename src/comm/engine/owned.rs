@@ -5,7 +5,7 @@
 
 use ndarray::{Array, Dimension};
 
-use super::engine::{Call, Engine, Label, Ticket};
+use super::{Call, Engine, Label, Ticket};
 use crate::{
     element::Element,
     error::Result,
@@ -69,10 +69,12 @@ mod tests {
     };
 
     use super::*;
-    use crate::calls::Here;
-    use crate::comm::{
-        Cause, Event,
-        testing::{Call as Asked, Fake},
+    use crate::{
+        calls::Here,
+        comm::{
+            Cause, Event,
+            testing::{Call as Asked, Fake},
+        },
     };
 
     /// A network whose puts all fail.

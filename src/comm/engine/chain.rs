@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::{Conduit, PublishedWait, node::TOLD};
+use crate::comm::{Conduit, PublishedWait, node::TOLD};
 
 /// Follows a chain of waits.
 struct Chain<'c> {

@@ -8,10 +8,13 @@ use std::{
     sync::atomic::{AtomicU32, AtomicU64},
 };
 
-use super::{Scale, stripe_lock::lock_in_handler};
-use crate::memory::{
-    kernels::Stride,
-    stripes::{STRIPE, Stripes, mask},
+use super::stripe_lock::lock_in_handler;
+use crate::{
+    comm::Scale,
+    memory::{
+        kernels::Stride,
+        stripes::{STRIPE, Stripes, mask},
+    },
 };
 
 /// Bytes that are added under one lock, so that others get their turn.
@@ -39,8 +42,8 @@ pub(crate) struct Segment {
 /// The runs come one after the other in `packed`. Each element is changed atomically with respect to other accumulates.
 ///
 /// Waits for the lock, whose holder is a processor in the middle of a slab; so whoever calls holds no stripe and no claim of any
-/// lock, and no lock of the conduit that a processor may want in [`wait`](super::Conduit::wait).
-/// `over` is [`Conduit::over`](super::Conduit::over).
+/// lock, and no lock of the conduit that a processor may want in [`wait`](crate::comm::Conduit::wait).
+/// `over` is [`Conduit::over`](crate::comm::Conduit::over).
 ///
 /// # Errors
 /// See [`Refused`]; some of the runs before may have been added.
@@ -148,7 +151,7 @@ pub(crate) unsafe fn add_block(
 }
 
 /// Most levels of a block.
-const LEVELS: usize = super::BLOCK_LEVELS;
+const LEVELS: usize = crate::comm::BLOCK_LEVELS;
 
 #[cfg(all(test, not(loom)))]
 mod tests {

@@ -15,14 +15,12 @@ use std::{
 
 use super::{
     Conduit, Network, Topology,
-    agent::Agent,
     am::{
         Am,
         frame::{Frame, Frames, Kind},
         wire::{Arrival, BulkId, BulkLimits, Class, Ended, Limits, Result, Tag, Wire},
     },
-    joined::Joined,
-    node::{Fabric, Member},
+    node::{Fabric, Member, agent::Agent, joined::Joined},
 };
 
 const LIMITS: Limits = Limits {

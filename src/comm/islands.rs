@@ -12,10 +12,8 @@ use std::{
 use super::{
     Atomic, AtomicOp, Capabilities, Conduit, Event, Events, Full, Issued, Local, Mail, Native, Network, Operations, Remote,
     Scale, SignalWord, Token, apply_atomic,
-    joined::Joined,
     layers::{self, HARSH},
-    loopback::Loopback,
-    node::{Fabric, Member},
+    node::{Fabric, Member, joined::Joined, loopback::Loopback},
     post::{Act, Block, Desk, Post},
 };
 use crate::index::Loops;

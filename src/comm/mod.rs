@@ -58,7 +58,6 @@
 //! | `testing`, `islands`, `post`, `watched`, `apart` | networks for tests |
 #![allow(unsafe_code)]
 
-mod agent;
 mod am;
 #[cfg(test)]
 pub(crate) mod apart;
@@ -69,12 +68,10 @@ pub(crate) mod engine;
 mod ib;
 #[cfg(test)]
 pub(crate) mod islands;
-pub(crate) mod joined;
 pub(crate) mod key_values;
 pub(crate) mod kit;
 pub(crate) mod launcher;
 pub(crate) mod layers;
-pub(crate) mod loopback;
 mod modelled;
 #[cfg(feature = "mpi")]
 pub(crate) mod mpi;

@@ -9,12 +9,9 @@ use std::sync::Arc;
 
 use super::{
     Conduit,
-    agent::Agent,
     am::{Am, wire::Wire},
-    joined::Joined,
     layers,
-    loopback::Loopback,
-    node::Member,
+    node::{Member, agent::Agent, joined::Joined, loopback::Loopback},
     packets::Packets,
     settings::{Device, Settings},
     start::Body,

@@ -7,10 +7,8 @@ use std::{
 
 use super::{
     Capabilities, Conduit,
-    joined::Joined,
     layers::observed::{Observed, Observer},
-    loopback::Loopback,
-    node::Member,
+    node::{Member, joined::Joined, loopback::Loopback},
 };
 
 /// What moves or completes data.

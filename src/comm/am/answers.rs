@@ -15,8 +15,8 @@ use super::{
     wire::{Wakes, Wire},
 };
 use crate::comm::{
-    agent::{Answers, BEAT},
     kit::mutex::Mutex,
+    node::agent::{Answers, BEAT},
 };
 
 /// So long the agent neither answers nor takes the place in the network after a thread of the program has found that taken.

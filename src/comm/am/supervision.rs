@@ -183,9 +183,8 @@ mod tests {
     use super::*;
     use crate::comm::{
         Conduit, Network,
-        agent::Answers,
         apart::{Machines, Slow},
-        joined::Joined,
+        node::{agent::Answers, joined::Joined},
     };
 
     /// Nothing answers a wave, so nobody says that it was handled.

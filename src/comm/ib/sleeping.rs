@@ -11,10 +11,9 @@ use super::{
 };
 use crate::comm::{
     Event, Events, Mail, Network, Operations, Topology,
-    agent::Answers,
     am::Am,
     devices::directory::Directory,
-    node::{self, Member},
+    node::{self, Member, agent::Answers},
     protocol::connection::{Settings, Way},
 };
 

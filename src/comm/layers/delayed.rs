@@ -194,7 +194,10 @@ impl Network for Delayed {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use crate::comm::{Topology, loopback::Loopback, node::Fabric};
+    use crate::comm::{
+        Topology,
+        node::{Fabric, loopback::Loopback},
+    };
 
     #[test]
     fn what_has_landed_is_not_kept() {

@@ -31,14 +31,17 @@ use super::{
 use crate::{
     comm::{
         Conduit,
-        agent::{Agent, Answers},
         am::Am,
         bootstrap::{Bootstrap, place::Place},
-        joined::Joined,
         kit::{cores, say::say},
         launcher::Started,
         layers::{self, Layer, WITHOUT_EFFECT},
-        node::{Held, Member, keeping, threads_of_this_process},
+        node::{
+            Held, Member,
+            agent::{Agent, Answers},
+            joined::Joined,
+            keeping, threads_of_this_process,
+        },
         settings::Settings,
         start::{Body, contain},
     },

@@ -9,12 +9,15 @@
 //! reserved by address and grown by committing, so that a pointer to any rank's memory is `base + rank * stride + offset`.
 
 mod access;
+pub(super) mod agent;
 mod alive;
 mod control;
 mod ending;
 mod errands;
 mod far;
 mod inbox;
+pub(crate) mod joined;
+pub(crate) mod loopback;
 mod member;
 mod supervisor;
 mod wait;

@@ -12,7 +12,6 @@ use std::{
 
 use crate::{
     comm::{
-        agent::Agent,
         bootstrap::{
             Bootstrap,
             launched::{self, Connection, Running},
@@ -20,7 +19,7 @@ use crate::{
         },
         kit::cores,
         launcher::Started,
-        node::{Fabric, Held, Member, keeping},
+        node::{Fabric, Held, Member, agent::Agent, keeping},
         one_machine,
         settings::Settings,
         start::{Body, contain},

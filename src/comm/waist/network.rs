@@ -1,6 +1,6 @@
 //! What a network between nodes does, and nothing else.
 //!
-//! A network never asks where a rank is: [`Joined`](crate::comm::joined::Joined) gives it the operations on ranks whose memory is not mapped,
+//! A network never asks where a rank is: [`Joined`](crate::comm::node::joined::Joined) gives it the operations on ranks whose memory is not mapped,
 //! and does the others itself. It may be given any rank, the caller's own too.
 
 use std::{io, ops::Range, time::Duration};

@@ -28,8 +28,8 @@ use rustix::{
 
 use super::{Shared, packet::HEADER, port::at_most};
 use crate::comm::{
-    agent::ask_for_short_turns,
     ib::device::{DeviceError, Result},
+    node::agent::ask_for_short_turns,
 };
 
 /// What a name begins with.

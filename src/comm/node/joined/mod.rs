@@ -23,12 +23,14 @@ use std::{
     time::Duration,
 };
 
-use super::{
-    Atomic, Capabilities, Conduit, Connections, Events, Full, INHERITED, Issued, Local, Mail, Network, Operations, PublishedWait,
-    Remote, Scale, SignalWord, Token, Topology, WaitWord,
-    node::{Member, commit},
+use super::{Member, commit};
+use crate::{
+    comm::{
+        Atomic, Capabilities, Conduit, Connections, Events, Full, INHERITED, Issued, Local, Mail, Network, Operations,
+        PublishedWait, Remote, Scale, SignalWord, Token, Topology, WaitWord,
+    },
+    index::Loops,
 };
-use crate::index::Loops;
 
 /// Looks at a word before the network is asked: as long as ranks of one node that arrive together need.
 const LOOKS: usize = 300;

@@ -1,18 +1,21 @@
 //! A network inside one machine: it reaches every rank through the shared mapping, at once.
 //!
 //! It stands below every job of one machine whose memory is hidden, or cut into nodes, so that the protocols of real networks run
-//! anywhere. The [`layers`](super::layers) make it as harsh as a network may be.
+//! anywhere. The [`layers`](crate::comm::layers) make it as harsh as a network may be.
 
 use std::sync::{
     Arc, MutexGuard,
     atomic::{Ordering, fence},
 };
 
-use super::{
-    Atomic, Capabilities, Event, Events, Full, Issued, Local, Mail, Native, Network, Operations, Ordering as Order, Progress,
-    Remote, SignalWord, Token, Topology, kit::mutex::Mutex, node::Fabric,
+use super::Fabric;
+use crate::{
+    comm::{
+        Atomic, Capabilities, Event, Events, Full, Issued, Local, Mail, Native, Network, Operations, Ordering as Order, Progress,
+        Remote, SignalWord, Token, Topology, kit::mutex::Mutex,
+    },
+    index::Loops,
 };
-use crate::index::Loops;
 
 /// See the module's essay.
 #[derive(Debug)]

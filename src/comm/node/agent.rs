@@ -38,11 +38,8 @@ use rustix::{
     thread::set_current_timer_slack,
 };
 
-use super::{
-    Topology,
-    kit::say::say,
-    node::{Fabric, Fate, Side},
-};
+use super::{Fabric, Fate, Side};
+use crate::comm::{Topology, kit::say::say};
 
 /// First sleep after something came.
 const SHORTEST: Duration = Duration::from_micros(50);
@@ -55,7 +52,7 @@ const RECENTLY: Duration = Duration::from_micros(100);
 const IDLE: Duration = Duration::from_millis(100);
 
 /// How often machines are asked whether they are there.
-pub(super) const BEAT: Duration = Duration::from_millis(250);
+pub(in crate::comm) const BEAT: Duration = Duration::from_millis(250);
 
 /// How long ranks have to end by themselves when their launcher is gone.
 const GRACE: Duration = Duration::from_secs(2);
@@ -106,7 +103,7 @@ impl Agent {
     ///
     /// # Errors
     /// What the system says.
-    pub(super) fn answering(topology: &Topology, fabric: &Arc<Fabric>, answers: Arc<dyn Answers>) -> io::Result<Self> {
+    pub(in crate::comm) fn answering(topology: &Topology, fabric: &Arc<Fabric>, answers: Arc<dyn Answers>) -> io::Result<Self> {
         Self::start(topology, fabric, Some(answers), false, None)
     }
 
@@ -115,7 +112,7 @@ impl Agent {
     ///
     /// # Errors
     /// What the system says.
-    pub(super) fn watching(
+    pub(in crate::comm) fn watching(
         topology: &Topology,
         fabric: &Arc<Fabric>,
         answers: Option<Arc<dyn Answers>>,
@@ -146,7 +143,7 @@ impl Agent {
     }
 
     /// How many threads those are that answer and watch.
-    pub(super) fn threads(together: usize) -> usize {
+    pub(in crate::comm) fn threads(together: usize) -> usize {
         if together > 2 { 2 } else { 1 }
     }
 
@@ -268,7 +265,7 @@ impl Shared {
 
 /// Asks the scheduler for turns of a tenth of a millisecond. A thread with shorter turns than those that run gets its turn when it wakes
 /// up, also where every core computes. Kernels before 6.12 have no such choice, and leave all as it is.
-pub(super) fn ask_for_short_turns() {
+pub(in crate::comm) fn ask_for_short_turns() {
     const TURN: Duration = Duration::from_micros(100);
     // SAFETY: a system call without pointers; 0 is the calling thread.
     let nice = unsafe { libc::getpriority(libc::PRIO_PROCESS, 0) };

@@ -1,7 +1,10 @@
 //! How long a rank waits, and where it sleeps.
 
 use super::*;
-use crate::comm::{kit::mutex::Mutex, loopback::Loopback, node::Fabric};
+use crate::comm::{
+    kit::mutex::Mutex,
+    node::{Fabric, loopback::Loopback},
+};
 
 #[test]
 fn no_wait_hides_for_long_what_another_thread_has_taken() {

@@ -61,36 +61,26 @@
 mod am;
 #[cfg(test)]
 pub(crate) mod apart;
-mod bootstrap;
-mod devices;
 pub(crate) mod engine;
 #[cfg_attr(loom, allow(dead_code, reason = "what its tests use, which models leave out"))]
 mod ib;
 #[cfg(test)]
 pub(crate) mod islands;
-pub(crate) mod key_values;
 pub(crate) mod kit;
-pub(crate) mod launcher;
 pub(crate) mod layers;
-mod modelled;
 #[cfg(feature = "mpi")]
 pub(crate) mod mpi;
-pub(crate) mod networks;
 pub(crate) mod node;
-mod one_machine;
 mod packets;
 #[cfg(test)]
 pub(crate) mod post;
 mod protocol;
-pub(crate) mod settings;
-mod shared_memory;
 pub(crate) mod simulated;
 mod slots;
 pub(crate) mod soft;
 pub(crate) mod start;
 #[cfg(test)]
 mod testing;
-pub(crate) mod threads;
 pub(crate) mod waist;
 #[cfg(test)]
 pub(crate) mod watched;

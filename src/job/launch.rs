@@ -14,12 +14,11 @@ use crate::comm::mpi;
 #[cfg(test)]
 pub(crate) use crate::comm::simulated::Report;
 #[cfg(test)]
-use crate::comm::{networks, threads};
+use crate::comm::start::{table, threads};
 use crate::{
     comm::{
         Conduit,
-        settings::Settings,
-        start::{Named, Ranks},
+        start::{Named, Ranks, settings::Settings},
     },
     error::Error,
 };
@@ -341,7 +340,7 @@ impl Launch {
     pub(crate) fn simulate(&self, body: impl Fn(&Job) -> Result<(), Error> + Sync) -> Result<Report, Error> {
         let start = self.resolve()?;
         let entry = Entry::new(Extent::Threads)?;
-        networks::simulate(&start.settings, &|conduit, cores| start.rank(&entry, conduit, cores, &body))
+        table::simulate(&start.settings, &|conduit, cores| start.rank(&entry, conduit, cores, &body))
     }
 
     /// Runs one rank that a test has made, as it says, in a thread that is its own.

@@ -11,12 +11,14 @@ use crate::{
     comm::{
         Connect,
         kit::cores,
-        launcher::{self, Protocol, Started},
         layers::{Layer, WITHOUT_EFFECT},
-        networks::{self, Choice},
-        settings::{AdapterChoice, Computing, Settings},
         soft::{Faults, Form},
-        start::{Named, Ranks},
+        start::{
+            Named, Ranks,
+            launcher::{self, Protocol, Started},
+            settings::{AdapterChoice, Computing, Settings},
+            table::{self, Choice},
+        },
     },
     error::Error,
     memory::{large_pages::LARGE, limits},
@@ -52,7 +54,7 @@ impl Launch {
             Some(name) => name,
             None => unchosen(started.as_ref()).to_owned(),
         };
-        let choice = networks::choose(&name).map_err(Error::Launch)?;
+        let choice = table::choose(&name).map_err(Error::Launch)?;
         let is_plain = choice.is_plain();
         let Choice { network, device, machine, layers } = choice;
         let most = if network.is_a_model() { MOST_SIMULATED } else { MOST_RANKS };
@@ -141,7 +143,7 @@ impl Launch {
             wanted: self.ranks,
             started,
             launched,
-            meet: networks::MEET,
+            meet: table::MEET,
             device,
             connections,
             connect,

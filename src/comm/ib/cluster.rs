@@ -7,10 +7,12 @@ use super::{
 use crate::{
     comm::{
         Conduit, Connect,
-        devices::{Cluster, Opened, directory::Words, partners},
         node::Member,
         protocol::connection::{self, Way},
-        settings::Settings,
+        start::{
+            devices::{Cluster, Opened, directory::Words, partners},
+            settings::Settings,
+        },
     },
     error::Error,
 };

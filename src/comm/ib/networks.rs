@@ -22,13 +22,15 @@ use crate::{
     comm::{
         Conduit, Network,
         am::Am,
-        devices::{self, Cluster, Devices},
         kit::random::{self, Random},
-        modelled::Wiring,
         node::Member,
-        settings::{AdapterChoice, Device, Settings},
         soft::{Adapters, Cables},
-        start::{Body, Named, Ranks},
+        start::{
+            Body, Named, Ranks,
+            devices::{self, Cluster, Devices},
+            modelled::Wiring,
+            settings::{AdapterChoice, Device, Settings},
+        },
     },
     error::Error,
 };

@@ -26,8 +26,8 @@ use crate::comm::{
         frame::Kind,
         wire::{Class, Wire},
     },
-    devices::directory::Directory,
     protocol::connection::{Settings, Way},
+    start::devices::directory::Directory,
 };
 
 /// Pairs of ranks that exchange something, the lower one first.

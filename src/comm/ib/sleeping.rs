@@ -12,9 +12,9 @@ use super::{
 use crate::comm::{
     Event, Events, Mail, Network, Operations, Topology,
     am::Am,
-    devices::directory::Directory,
     node::{self, Member, agent::Answers},
     protocol::connection::{Settings, Way},
+    start::devices::directory::Directory,
 };
 
 /// No sleep lasts so long, unless nothing ends it.

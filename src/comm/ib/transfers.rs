@@ -18,10 +18,10 @@ use crate::{
     comm::{
         Atomic, AtomicOp, Conduit, Connections, Event, Issued, Local, Mail, Remote, Scale, SignalOp, SignalWord, Token, Topology,
         am::Am,
-        devices::directory::Directory,
         kit::random::Random,
         node::{self, Member, joined::Joined},
         protocol::connection::{Settings, Way},
+        start::devices::directory::Directory,
     },
     index::Loops,
     memory::kernels,

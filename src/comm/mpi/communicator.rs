@@ -2,7 +2,7 @@
 //! the cores for a moment. MPI's own `MPI_Comm_split_type` would tell less and wait longer.
 
 use super::ffi::{Comm, MpiError, Result as MpiResult};
-use crate::{comm::bootstrap::Bootstrap, error::Error};
+use crate::{comm::start::bootstrap::Bootstrap, error::Error};
 
 /// What a first rank tells its group is sent under this tag: the frames' come later, from whom they may.
 const START: i32 = 1;

@@ -16,7 +16,7 @@ use std::{
 };
 
 use super::{Mpi, ffi, leave};
-use crate::comm::{bootstrap, kit::say::say};
+use crate::comm::{kit::say::say, start::bootstrap};
 
 /// MPI was initialised by this crate. MPI itself is one for the process, and so is all that stands here.
 static OURS: AtomicBool = AtomicBool::new(false);

@@ -18,9 +18,11 @@ use super::{
 };
 use crate::{
     comm::{
-        key_values::{Idle, KeyValues, Refused, Result},
         kit::say::say,
-        launcher::Started,
+        start::{
+            bootstrap::key_values::{Idle, KeyValues, Refused, Result},
+            launcher::Started,
+        },
     },
     error::Error,
 };
@@ -46,7 +48,7 @@ struct Texts {
     ends: Vec<usize>,
 }
 
-/// See [`Meet`](crate::comm::key_values::Meet). Collective over the processes that the launcher started.
+/// See [`Meet`](crate::comm::start::bootstrap::key_values::Meet). Collective over the processes that the launcher started.
 ///
 /// # Errors
 /// MPI does not start, or numbers processes in another order than the launcher: all hear of that.

@@ -23,7 +23,7 @@ use std::{
 };
 
 use super::ffi;
-use crate::comm::bootstrap::Line;
+use crate::comm::start::bootstrap::Line;
 
 /// The launcher answers a process that ends at once; it waits for no other process.
 const ACKNOWLEDGED: Duration = Duration::from_secs(10);

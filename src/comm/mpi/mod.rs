@@ -32,8 +32,7 @@ pub(crate) use self::start::run_on;
 use self::wire::MpiWire;
 use super::{
     am::Am,
-    settings::NO_DEVICES,
-    start::{Named, Ranks},
+    start::{Named, Ranks, settings::NO_DEVICES},
 };
 
 /// See the module's essay.

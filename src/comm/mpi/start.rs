@@ -32,9 +32,7 @@ use crate::{
     comm::{
         Conduit,
         am::Am,
-        bootstrap::{Bootstrap, place::Place},
         kit::{cores, say::say},
-        launcher::Started,
         layers::{self, Layer, WITHOUT_EFFECT},
         node::{
             Held, Member,
@@ -42,8 +40,13 @@ use crate::{
             joined::Joined,
             keeping, threads_of_this_process,
         },
-        settings::Settings,
-        start::{Body, contain},
+        start::{
+            Body,
+            bootstrap::{Bootstrap, place::Place},
+            contain,
+            launcher::Started,
+            settings::Settings,
+        },
     },
     error::Error,
 };

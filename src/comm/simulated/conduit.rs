@@ -20,14 +20,16 @@ use super::{
     idle::READING,
     world::{World, why_not_here},
 };
-use crate::comm::{
-    Atomic, Capabilities, Conduit, Connections, Events, Full, Issued, Local, Mail, Network, Operations, PublishedWait, Remote,
-    Scale, SignalWord, Token, Topology, WaitWord,
-    node::{Member, commit},
-    settings::Computing,
-    soft::{Picos, Processor},
+use crate::{
+    comm::{
+        Atomic, Capabilities, Conduit, Connections, Events, Full, Issued, Local, Mail, Network, Operations, PublishedWait,
+        Remote, Scale, SignalWord, Token, Topology, WaitWord,
+        node::{Member, commit},
+        soft::{Picos, Processor},
+        start::settings::Computing,
+    },
+    index::Loops,
 };
-use crate::index::Loops;
 
 /// What [`Conduit::over`] says to whom it is not the turn of.
 static NOT_HERE: AtomicU32 = AtomicU32::new(2);

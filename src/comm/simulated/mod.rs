@@ -40,11 +40,13 @@ use super::{
     Conduit, Network,
     kit::{mutex::Mutex, say::say},
     layers::{self, Layer},
-    modelled::Modelled,
     node::{Fabric, Member, keeping},
-    settings::{Computing, NO_DEVICES, Settings},
     soft::{Form, Picos, Ranks as Turns},
-    start::{Body, Named, Ranks, contain},
+    start::{
+        Body, Named, Ranks, contain,
+        modelled::Modelled,
+        settings::{Computing, NO_DEVICES, Settings},
+    },
 };
 use crate::error::Error;
 pub(crate) use state::Report;

@@ -7,8 +7,8 @@ use toml::{Table, Value};
 
 use crate::{
     comm::{
-        settings::Settings,
         soft::{Adapter, AgentTimes, Block, Driven, Machine, Node, Picos, Processor, Shape},
+        start::settings::Settings,
     },
     error::Error,
 };

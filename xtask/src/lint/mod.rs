@@ -221,7 +221,7 @@ mod tests {
         let text = "fn f() { unsafe { g() } }";
         for home in [
             "src/memory/heap.rs",
-            "src/comm/threads/mod.rs",
+            "src/comm/start/threads/mod.rs",
             "src/comm/mpi/ffi.rs",
             "src/comm/engine/mod.rs",
             "src/array/matmul/blas.rs",
@@ -255,7 +255,7 @@ mod tests {
         );
         assert!(check("src/job/mod.rs", "use crate::{array::GlobalArray, sync::Group};").is_empty());
         let upward = "use crate::{error::Error, job::launch::Launch};";
-        for file in ["src/comm/engine/mod.rs", "src/comm/threads/mod.rs", "src/comm/am/mod.rs"] {
+        for file in ["src/comm/engine/mod.rs", "src/comm/start/threads/mod.rs", "src/comm/am/mod.rs"] {
             assert_eq!(check(file, upward), [format!("{file}:1: comm must not use job")]);
         }
         assert_eq!(check("src/comm/mod.rs", "fn f(group: &crate::sync::Group) {}").len(), 1);

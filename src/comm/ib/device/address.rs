@@ -2,7 +2,7 @@
 
 use std::{fmt, net::Ipv6Addr};
 
-use crate::comm::devices::directory::Words;
+use crate::comm::start::devices::directory::Words;
 
 /// Numbers of pairs and of packets are below.
 pub(in crate::comm::ib) const NUMBERS: u32 = 1 << 24;
@@ -54,7 +54,7 @@ impl Address {
         possible.then_some(Address { gid: *gid, lid, mtu, number, key, answers, global: global == 1 })
     }
 
-    /// As the [`Directory`](crate::comm::devices::directory::Directory) keeps it.
+    /// As the [`Directory`](crate::comm::start::devices::directory::Directory) keeps it.
     pub(in crate::comm::ib) fn to_words(self) -> Words {
         let mut words = Words::default();
         bytemuck::cast_slice_mut(&mut words)[..Self::BYTES].copy_from_slice(&self.encode());

@@ -37,7 +37,6 @@ use crate::comm::{
         frame::Frames,
         wire::{Broken, Ended, Result, Transfers},
     },
-    devices::directory::Directory,
     kit::{peers::Peers, random::Random},
     protocol::{
         absence::Absences,
@@ -45,6 +44,7 @@ use crate::comm::{
         connection::{Action, Connections, Event, LENGTH, Settings},
         replay::{self, Replay, header::HEADER, report::Report},
     },
+    start::devices::directory::Directory,
 };
 use rustc_hash::FxBuildHasher;
 

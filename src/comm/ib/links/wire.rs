@@ -120,7 +120,6 @@ mod tests {
             frame::Kind,
             wire::{Piece, Transfers},
         },
-        devices::directory::Directory,
         ib::{
             device::{Target, Wakes},
             faulty::{Faulty, Rates},
@@ -132,6 +131,7 @@ mod tests {
             connection::{Settings, Way},
             replay,
         },
+        start::devices::directory::Directory,
     };
 
     const ENDPOINTS: usize = 4;

@@ -9,7 +9,8 @@ use std::{
     },
 };
 
-use super::{super::mapping, *};
+use super::*;
+use crate::comm::start::bootstrap::mapping;
 
 /// A launcher's side of the lines to its processes, as far as meetings go.
 struct Fake {

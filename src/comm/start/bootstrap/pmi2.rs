@@ -1,10 +1,10 @@
 //! PMI-2, which Slurm and Hydra speak: messages of `name=value;`, each behind its length in six characters.
 
 use super::{
+    key_values::{Idle, KeyValues, Refused, Result},
     line::Line,
     mapping::{self, MAPPING},
 };
-use crate::comm::key_values::{Idle, KeyValues, Refused, Result};
 
 /// Longest value (PMI-2: `PMI2_MAX_VALLEN`), with the zero that C puts behind it.
 const LONGEST: usize = 1024;

@@ -1,7 +1,7 @@
 //! Who is on which node, as launchers say it that speak PMI: `(vector,(0,2,4),(2,1,8))`, which are four ranks on each of the nodes 0 and 1, then
 //! eight on node 2, and so on from the beginning if there are more.
 
-use crate::comm::key_values::{Refused, Result};
+use super::key_values::{Refused, Result};
 
 /// What it is asked for by.
 pub(super) const MAPPING: &str = "PMI_process_mapping";

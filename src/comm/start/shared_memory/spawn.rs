@@ -12,8 +12,7 @@ use super::{FAILED, own_pid};
 use crate::comm::{
     kit::say::write_all,
     node::{Fabric, Member, keeping},
-    settings::Settings,
-    start::contain,
+    start::{contain, settings::Settings},
 };
 
 /// Forks; the child runs `main` and ends with its result, never returning from here.

@@ -1,6 +1,6 @@
 //! Ranks that are processes of one machine, which a launcher started: `mpirun` or `srun`, without MPI.
 //!
-//! They meet by the launcher ([`bootstrap::launched`](crate::comm::bootstrap::launched)) and map the same memory file. From then on they
+//! They meet by the launcher ([`bootstrap::launched`](crate::comm::start::bootstrap::launched)) and map the same memory file. From then on they
 //! differ from forked ranks in one thing: no parent of ours supervises them. So each sees the ends of its neighbours and of the launcher
 //! ([`Agent`]), and a rank that came to its end waits until all have. The launcher forwards what ranks print, and ends those that are left
 //! after a failure.
@@ -12,17 +12,20 @@ use std::{
 
 use crate::{
     comm::{
-        bootstrap::{
-            Bootstrap,
-            launched::{self, Connection, Running},
-            place::Place,
-        },
         kit::cores,
-        launcher::Started,
         node::{Fabric, Held, Member, agent::Agent, keeping},
-        one_machine,
-        settings::Settings,
-        start::{Body, contain},
+        start::{
+            Body,
+            bootstrap::{
+                Bootstrap,
+                launched::{self, Connection, Running},
+                place::Place,
+            },
+            contain,
+            launcher::Started,
+            one_machine,
+            settings::Settings,
+        },
     },
     error::Error,
 };

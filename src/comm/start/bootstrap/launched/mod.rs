@@ -22,14 +22,22 @@ use std::{
 
 use rustix::fs::{FileType, fstat};
 
-use super::{Bootstrap, line::Line, mapping, patience::Patience, pmi1, pmi2, pmix, root};
+use super::{
+    Bootstrap,
+    key_values::{Idle, KeyValues, Meet, Refused, Result, get_words, put_words},
+    line::Line,
+    mapping,
+    patience::Patience,
+    pmi1, pmi2, pmix, root,
+};
 use crate::{
     comm::{
-        key_values::{Idle, KeyValues, Meet, Refused, Result, get_words, put_words},
         kit::say::say,
-        launcher::{self, Protocol, Started},
         node::Fabric,
-        settings::Settings,
+        start::{
+            launcher::{self, Protocol, Started},
+            settings::Settings,
+        },
     },
     error::Error,
 };

@@ -5,7 +5,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::comm::{key_values::Refused, kit::say::say, launcher::Started};
+use super::key_values::Refused;
+use crate::comm::{kit::say::say, start::launcher::Started};
 
 /// A rank that waits for the others says so after this long, once.
 const SAY_AFTER: Duration = Duration::from_secs(10);

@@ -23,10 +23,8 @@ use rustix::{
     process::{Pid, getppid},
 };
 
-use crate::comm::{
-    key_values::{Idle, KeyValues, Refused, Result},
-    node::threads_of_this_process,
-};
+use super::key_values::{Idle, KeyValues, Refused, Result};
+use crate::comm::node::threads_of_this_process;
 
 /// The library by its name, which has stood for versions 2 to 5.
 const LIBRARY: &str = "libpmix.so.2";

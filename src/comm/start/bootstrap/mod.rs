@@ -13,18 +13,19 @@
 //! mapping, so no rank takes the memory of another job for its own.
 
 mod exit;
+pub(crate) mod key_values;
 pub(super) mod launched;
 mod line;
 mod mapping;
 mod patience;
-pub(super) mod place;
+pub(in crate::comm) mod place;
 mod pmi1;
 mod pmi2;
 mod pmix;
 mod root;
 
 #[cfg(feature = "mpi")]
-pub(super) use {exit::at_exit, line::Line};
+pub(in crate::comm) use self::{exit::at_exit, line::Line};
 
 use crate::error::Error;
 

@@ -27,16 +27,19 @@ use rustix::{
     },
 };
 
-pub(super) use self::launched::run_over as run_launched;
 use self::{output::Forwarder, statuses::Statuses};
 use super::{
-    kit::say::write_all,
-    node::{Fabric, Member, ended_by, keeping, threads_of_this_process},
-    one_machine,
+    Named, Ranks, one_machine,
     settings::{DEVICES, Settings},
-    start::{Named, Ranks},
 };
-use crate::error::Error;
+use crate::{
+    comm::{
+        kit::say::write_all,
+        node::{Fabric, Member, ended_by, keeping, threads_of_this_process},
+    },
+    error::Error,
+};
+pub(super) use launched::run_over as run_launched;
 
 /// See the module's essay.
 pub(super) const NETWORK: Named = Named {

@@ -1,7 +1,7 @@
 //! Ranks that are threads of the test meet at one of them.
 
-use super::{super::pmi1::Pmi1, *};
-use crate::comm::key_values::KeyValues;
+use super::*;
+use crate::comm::start::bootstrap::{key_values::KeyValues, pmi1::Pmi1};
 
 const SECRET: &[u8] = b"a secret of the tests";
 

@@ -8,15 +8,19 @@
 use std::sync::Arc;
 
 use super::{
-    Conduit,
-    am::{Am, wire::Wire},
-    layers,
-    node::{Member, agent::Agent, joined::Joined, loopback::Loopback},
-    packets::Packets,
+    Body,
     settings::{Device, Settings},
-    start::Body,
 };
-use crate::error::Error;
+use crate::{
+    comm::{
+        Conduit,
+        am::{Am, wire::Wire},
+        layers,
+        node::{Member, agent::Agent, joined::Joined, loopback::Loopback},
+        packets::Packets,
+    },
+    error::Error,
+};
 
 /// A rank's conduit, and what answers others while the rank computes: that ends with the rank, whoever still holds the conduit.
 type Joint = (Arc<dyn Conduit>, Option<Agent>);

@@ -36,11 +36,11 @@ use rustix::{
     rand::{GetRandomFlags, getrandom},
 };
 
-use super::line::{Line, farewell};
-use crate::comm::{
+use super::{
     key_values::{Idle, Refused, Result},
-    kit::say::say,
+    line::{Line, farewell},
 };
+use crate::comm::kit::say::say;
 
 /// A rank proves that it belongs to the job within this.
 const GREETING: Duration = Duration::from_secs(10);

@@ -1,14 +1,22 @@
 //! What a network that jobs can name writes: how its ranks are started, and what each does then.
 
+pub(super) mod bootstrap;
+pub(super) mod devices;
+pub(crate) mod launcher;
+pub(super) mod modelled;
+pub(super) mod one_machine;
+pub(crate) mod settings;
+pub(super) mod shared_memory;
+pub(crate) mod table;
+pub(crate) mod threads;
+
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     sync::Arc,
 };
 
-use super::{
-    Conduit,
-    settings::{Device, Settings},
-};
+use self::settings::{Device, Settings};
+use super::Conduit;
 use crate::error::Error;
 
 /// A network as jobs see it.

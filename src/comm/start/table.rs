@@ -3,19 +3,21 @@
 //! A network writes a [`Named`] in its folder and has a line in [`NETWORKS`]. A name is `network[:device][+layer...]`; devices are those of
 //! jobs of one machine. `network:unmapped` is `network+hidden+delayed+scrambled`.
 
-#[cfg(feature = "mpi")]
-use super::mpi;
-use super::{
-    ib,
-    key_values::Meet,
-    layers::{HARSH, LAYERS, Layer},
-    settings::{DEVICES, Device},
-    shared_memory, simulated,
-    start::Named,
-    threads,
-};
 #[cfg(test)]
-use super::{settings::Settings, start::Body};
+use super::{Body, settings::Settings};
+use super::{
+    Named,
+    bootstrap::key_values::Meet,
+    settings::{DEVICES, Device},
+    shared_memory, threads,
+};
+#[cfg(feature = "mpi")]
+use crate::comm::mpi;
+use crate::comm::{
+    ib,
+    layers::{HARSH, LAYERS, Layer},
+    simulated,
+};
 #[cfg(test)]
 use crate::error::Error;
 

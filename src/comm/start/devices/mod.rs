@@ -4,31 +4,34 @@
 //! A device is opened by its rank: in the process of that, after the fork. Where all ranks share memory nothing is opened. A [`directory`] says where the
 //! devices of others are reached.
 
-pub(super) mod directory;
+pub(in crate::comm) mod directory;
 
 use std::sync::Arc;
 
 use self::directory::{Directory, Words};
 use super::{
-    Conduit, Connect, Topology,
-    am::{route, wire::Wire},
+    Body,
     bootstrap::{
         launched::{self, Connection},
         place::Place,
     },
-    kit::random,
     launcher::Started,
-    node::Member,
     one_machine,
     settings::Settings,
-    shared_memory,
-    start::Body,
-    threads,
+    shared_memory, threads,
 };
-use crate::error::Error;
+use crate::{
+    comm::{
+        Conduit, Connect, Topology,
+        am::{route, wire::Wire},
+        kit::random,
+        node::Member,
+    },
+    error::Error,
+};
 
 /// Where the devices of ranks come from.
-pub(super) trait Devices: Sync {
+pub(in crate::comm) trait Devices: Sync {
     type Device: Opened;
 
     /// Refuses what no rank could open, before ranks start.
@@ -45,7 +48,7 @@ pub(super) trait Devices: Sync {
 }
 
 /// A device that its rank has opened.
-pub(super) trait Opened {
+pub(in crate::comm) trait Opened {
     type Wire: Wire + 'static;
 
     /// Where others reach it.
@@ -60,9 +63,9 @@ pub(super) trait Opened {
 
 /// What the ranks of a job have in common.
 #[derive(Clone, Debug)]
-pub(super) struct Cluster {
-    pub(super) directory: Arc<Directory>,
-    pub(super) token: u128,
+pub(in crate::comm) struct Cluster {
+    pub(in crate::comm) directory: Arc<Directory>,
+    pub(in crate::comm) token: u128,
 }
 
 impl Cluster {
@@ -70,19 +73,19 @@ impl Cluster {
     ///
     /// # Errors
     /// There is no memory.
-    pub(super) fn new(settings: &Settings, token: u128) -> Result<Self, Error> {
+    pub(in crate::comm) fn new(settings: &Settings, token: u128) -> Result<Self, Error> {
         let directory = Directory::shared(settings.ranks).map_err(|error| Error::system("the table of addresses", error))?;
         Ok(Cluster { directory: Arc::new(directory), token })
     }
 }
 
 /// Runs a body on the ranks of a job, as threads of this process.
-pub(super) fn run_threads(devices: &impl Devices, settings: &Settings, body: &Body<'_>) -> Result<(), Error> {
+pub(in crate::comm) fn run_threads(devices: &impl Devices, settings: &Settings, body: &Body<'_>) -> Result<(), Error> {
     run_here(devices, settings, body, threads::run)
 }
 
 /// Runs a body on all ranks of this process's job, or as the one that a launcher made this process.
-pub(super) fn run_processes(devices: &impl Devices, settings: &Settings, body: &Body<'_>) -> Result<(), Error> {
+pub(in crate::comm) fn run_processes(devices: &impl Devices, settings: &Settings, body: &Body<'_>) -> Result<(), Error> {
     match settings.launched {
         Some(started) => run_launched(devices, started, settings, body),
         None => run_here(devices, settings, body, shared_memory::run),
@@ -137,7 +140,12 @@ fn run_launched(devices: &impl Devices, started: Started, settings: &Settings, b
 ///
 /// # Errors
 /// The node has too many ranks for that; what the device says.
-pub(super) fn wire<D: Opened>(device: D, cluster: &Cluster, settings: &Settings, member: &Member) -> Result<D::Wire, Error> {
+pub(in crate::comm) fn wire<D: Opened>(
+    device: D,
+    cluster: &Cluster,
+    settings: &Settings,
+    member: &Member,
+) -> Result<D::Wire, Error> {
     let topology = member.topology();
     route::fits(topology).map_err(|most| {
         Error::Launch(format!(
@@ -174,7 +182,7 @@ fn prepare<S: Devices>(
 ///
 /// # Errors
 /// [`Error::Launch`].
-pub(super) fn check_connections(settings: &Settings) -> Result<(), Error> {
+pub(in crate::comm) fn check_connections(settings: &Settings) -> Result<(), Error> {
     // Nodes are of consecutive ranks, and only the last one may be smaller.
     [0, settings.ranks - 1].into_iter().try_for_each(|rank| check_connections_of(settings, &settings.topology(rank)))
 }
@@ -194,7 +202,7 @@ fn check_connections_of(settings: &Settings, topology: &Topology) -> Result<(), 
 
 /// The ranks that a rank may need connections with where agents answer for their nodes: the agents of other nodes, and if it is one itself, all
 /// ranks of other nodes.
-pub(super) fn partners(topology: &Topology) -> impl Iterator<Item = usize> {
+pub(in crate::comm) fn partners(topology: &Topology) -> impl Iterator<Item = usize> {
     let ranks = if topology.is_agent(topology.rank()) { (0..topology.size()).collect() } else { topology.leaders() };
     ranks.into_iter().filter(|&rank| rank != topology.rank() && !topology.is_mapped(rank))
 }

@@ -3,15 +3,16 @@
 
 use std::time::Duration;
 
-use super::{
-    Connect, Topology,
-    key_values::Meet,
-    kit::cores,
-    launcher::Started,
-    layers::{self, Layer},
-    soft::{Faults, Form},
+use super::{bootstrap::key_values::Meet, launcher::Started};
+use crate::{
+    comm::{
+        Connect, Topology,
+        kit::cores,
+        layers::{self, Layer},
+        soft::{Faults, Form},
+    },
+    error::Error,
 };
-use crate::error::Error;
 
 /// What the network of a job of one machine drives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -59,7 +60,7 @@ impl Computing {
 pub(super) const DEVICES: &[(&str, Device)] =
     &[("", Device::Mapping), ("mapping", Device::Mapping), ("packets", Device::Packets)];
 /// Of a network without a choice.
-pub(super) const NO_DEVICES: &[(&str, Device)] = &[("", Device::Mapping)];
+pub(in crate::comm) const NO_DEVICES: &[(&str, Device)] = &[("", Device::Mapping)];
 
 impl Device {
     /// Threads of each rank beside the program's.
@@ -139,7 +140,7 @@ pub(crate) struct Settings {
 
 impl Settings {
     /// Refuses another number of ranks than the program set, where a launcher started them.
-    pub(super) fn check_ranks(&self, started: usize) -> Result<(), Error> {
+    pub(in crate::comm) fn check_ranks(&self, started: usize) -> Result<(), Error> {
         match self.wanted {
             Some(wanted) if wanted != started => Err(Error::Launch(format!(
                 "{wanted} ranks were asked for, but the launcher started {started}; the number of ranks is the launcher's (mpirun -n)"
@@ -149,7 +150,7 @@ impl Settings {
     }
 
     /// Whether transfers may be given up.
-    pub(super) fn may_give_up(&self) -> bool {
+    pub(in crate::comm) fn may_give_up(&self) -> bool {
         self.timeout.is_some()
     }
 
@@ -159,7 +160,7 @@ impl Settings {
     }
 
     /// The same as one of `ranks` ranks that share the cores that this process may use.
-    pub(super) fn pin_among(&self, rank: usize, ranks: usize) {
+    pub(in crate::comm) fn pin_among(&self, rank: usize, ranks: usize) {
         if ranks <= self.pins.len() {
             // Ranks share the cores evenly: rank r owns those from r·c/n to (r+1)·c/n.
             let count = self.pins.len();
@@ -168,7 +169,7 @@ impl Settings {
     }
 
     /// Where the ranks of a job of one machine are, as one of them sees it.
-    pub(super) fn topology(&self, rank: usize) -> Topology {
+    pub(in crate::comm) fn topology(&self, rank: usize) -> Topology {
         self.place(Topology::one_machine(rank, self.ranks))
     }
 

@@ -26,7 +26,7 @@ use crate::{
         kit::{cores, random, say::say},
         layers::LAYERS,
         node::Fabric,
-        settings::Settings,
+        start::settings::Settings,
     },
     error::Error,
 };

@@ -9,12 +9,13 @@ use std::sync::{
 };
 
 use super::{
-    node::{Fabric, Member, keeping},
-    one_machine,
+    Named, Ranks, contain, one_machine,
     settings::{DEVICES, Settings},
-    start::{Named, Ranks, contain},
 };
-use crate::error::Error;
+use crate::{
+    comm::node::{Fabric, Member, keeping},
+    error::Error,
+};
 
 /// See the module's essay.
 pub(super) const NETWORK: Named = Named {

@@ -1,10 +1,10 @@
 //! PMI-1, which Hydra and Slurm speak: lines of text, `cmd=put kvsname=... key=... value=...`, each answered by one.
 
 use super::{
+    key_values::{Idle, KeyValues, Refused, Result},
     line::Line,
     mapping::{self, MAPPING},
 };
-use crate::comm::key_values::{Idle, KeyValues, Refused, Result};
 
 /// Longest value, whatever the launcher allows: some read a whole line, with its words, into 1024 bytes.
 const LONGEST: usize = 512;

@@ -1,17 +1,19 @@
 //! Networks whose own code runs in virtual time, over cables that are a model.
 //!
-//! The conduit of a virtual cluster (`simulated`) knows no such network, and the network no cluster: [`networks`](super::networks) brings them
+//! The conduit of a virtual cluster (`simulated`) knows no such network, and the network no cluster: [`networks`](super::table) brings them
 //! together.
 
 use std::sync::Arc;
 
-use super::{
-    Network,
-    node::Member,
-    settings::Settings,
-    soft::{Adapters, Cables},
+use super::settings::Settings;
+use crate::{
+    comm::{
+        Network,
+        node::Member,
+        soft::{Adapters, Cables},
+    },
+    error::Error,
 };
-use crate::error::Error;
 
 /// Makes what the ranks of a job have in common.
 pub(crate) type Modelled = fn(&Settings, Arc<dyn Cables>) -> Result<Box<dyn Wiring>, Error>;

@@ -5,7 +5,7 @@ use std::{
     io::{self, ErrorKind},
 };
 
-use super::launcher::Started;
+use crate::comm::start::launcher::Started;
 
 /// A launcher must keep values of so many bytes. Longer ones are put in parts.
 const LEAST_VALUE: usize = 16;

@@ -71,7 +71,6 @@ pub(crate) mod layers;
 #[cfg(feature = "mpi")]
 pub(crate) mod mpi;
 pub(crate) mod node;
-mod packets;
 #[cfg(test)]
 pub(crate) mod post;
 mod protocol;

@@ -71,6 +71,7 @@ mod network;
 mod one_sided;
 mod origins;
 mod outbox;
+pub(super) mod packets;
 mod peer;
 mod pump;
 mod regions;

@@ -14,10 +14,9 @@ use super::{
 use crate::{
     comm::{
         Conduit,
-        am::{Am, wire::Wire},
+        am::{Am, packets::Packets, wire::Wire},
         layers,
         node::{Member, agent::Agent, joined::Joined, loopback::Loopback},
-        packets::Packets,
     },
     error::Error,
 };

@@ -12,11 +12,11 @@ use std::{
 };
 
 use super::{
+    frame::{Frame, Frames},
+    wire::{Arrival, Broken, Class, Ended, Limits, Result, Wire},
+};
+use crate::comm::{
     Topology,
-    am::{
-        frame::{Frame, Frames},
-        wire::{Arrival, Broken, Class, Ended, Limits, Result, Wire},
-    },
     node::{Fabric, PACKET, Use},
 };
 
@@ -31,7 +31,7 @@ const LENGTH: usize = size_of::<u32>();
 
 /// See the module's essay.
 #[derive(Debug)]
-pub(super) struct Packets {
+pub(in crate::comm) struct Packets {
     fabric: Arc<Fabric>,
     topology: Topology,
     /// Frames whose first packets have left.
@@ -65,7 +65,7 @@ fn ring(class: Class) -> Use {
 }
 
 impl Packets {
-    pub(super) fn new(fabric: Arc<Fabric>, topology: Topology) -> Self {
+    pub(in crate::comm) fn new(fabric: Arc<Fabric>, topology: Topology) -> Self {
         let spare = Frames::new(LIMITS.frame, KEPT);
         Packets { fabric, topology, leaving: VecDeque::new(), coming: BTreeMap::new(), spare }
     }
@@ -188,7 +188,7 @@ mod tests {
 
     /// A frame whose only record has so many bytes, all `value`.
     fn frame(wire: &mut Packets, value: u8, bytes: usize) -> Frame {
-        use super::super::am::frame::Kind;
+        use crate::comm::am::frame::Kind;
         let mut frame = wire.frame();
         frame.push(Kind::Put, 0, &[0], &[], bytes).fill(value);
         frame.seal(0, true);

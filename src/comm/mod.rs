@@ -75,7 +75,6 @@ pub(crate) mod node;
 pub(crate) mod post;
 mod protocol;
 pub(crate) mod simulated;
-mod slots;
 pub(crate) mod soft;
 pub(crate) mod start;
 #[cfg(test)]

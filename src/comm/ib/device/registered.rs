@@ -2,8 +2,7 @@
 
 use std::{mem::ManuallyDrop, ops::Deref};
 
-use super::{Access, Device, Piece, Region, Result};
-use crate::comm::slots::Slots;
+use super::{Access, Device, Piece, Region, Result, slots::Slots};
 
 /// See the module's essay.
 #[derive(Debug)]

@@ -143,7 +143,7 @@ mod tests {
         comm::{
             Capabilities,
             kit::mutex::count,
-            watched::{
+            testing::watched::{
                 Asked::{self, Block, Flush, Get, Put, Signal as SignalOf},
                 Lists, Watched,
             },

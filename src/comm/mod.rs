@@ -59,29 +59,21 @@
 #![allow(unsafe_code)]
 
 mod am;
-#[cfg(test)]
-pub(crate) mod apart;
 pub(crate) mod engine;
 #[cfg_attr(loom, allow(dead_code, reason = "what its tests use, which models leave out"))]
 mod ib;
-#[cfg(test)]
-pub(crate) mod islands;
 pub(crate) mod kit;
 pub(crate) mod layers;
 #[cfg(feature = "mpi")]
 pub(crate) mod mpi;
 pub(crate) mod node;
-#[cfg(test)]
-pub(crate) mod post;
 mod protocol;
 pub(crate) mod simulated;
 pub(crate) mod soft;
 pub(crate) mod start;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 pub(crate) mod waist;
-#[cfg(test)]
-pub(crate) mod watched;
 
 #[cfg(feature = "_bench")]
 pub use ib::Bare;

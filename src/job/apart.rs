@@ -10,7 +10,7 @@ use ndarray::{Array1, Array2, Ix1, Ix2, s};
 use super::{Job, Launch};
 use crate::{
     Counter, Error, GlobalArray, Locks, Signal,
-    comm::apart::{Machines, Slow},
+    comm::testing::apart::{Machines, Slow},
     ops,
 };
 

@@ -12,7 +12,7 @@ use num_complex::Complex;
 use super::{Job, Launch};
 use crate::{
     Accumulate, Counter, Error, GlobalArray, Group, Locks, Signal,
-    comm::{
+    comm::testing::{
         islands::{Adapter, Islands},
         post::Post,
     },

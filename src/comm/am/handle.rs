@@ -313,7 +313,7 @@ mod tests {
     use super::*;
     use crate::comm::{
         Atomic, Conduit, Network, Operations, Remote,
-        apart::{Machines, Slow},
+        testing::apart::{Machines, Slow},
     };
 
     /// The agent holds the mail, keeps its order, and answers all but flushes of who sent it.

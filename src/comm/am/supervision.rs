@@ -183,8 +183,8 @@ mod tests {
     use super::*;
     use crate::comm::{
         Conduit, Network,
-        apart::{Machines, Slow},
         node::{agent::Answers, joined::Joined},
+        testing::apart::{Machines, Slow},
     };
 
     /// Nothing answers a wave, so nobody says that it was handled.

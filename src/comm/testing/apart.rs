@@ -13,7 +13,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{
+use crate::comm::{
     Conduit, Network, Topology,
     am::{
         Am,
@@ -132,7 +132,7 @@ impl Machines {
     }
 
     /// One rank's view of its machine, and its network, which nobody looks at yet.
-    pub(super) fn network(&self, rank: usize) -> (Member, Arc<Am<Cable>>) {
+    pub(in crate::comm) fn network(&self, rank: usize) -> (Member, Arc<Am<Cable>>) {
         let topology = Topology::of_machines(rank, &self.names);
         let fabric = self.fabrics[topology.machine(rank)].clone();
         // Whatever threads the process has, none of them acts for this rank.
@@ -159,7 +159,7 @@ impl Machines {
 
 /// A rank's end of the cables.
 #[derive(Debug)]
-pub(super) struct Cable {
+pub(in crate::comm) struct Cable {
     rank: usize,
     cables: Arc<Cables>,
     spare: Frames,

@@ -9,14 +9,16 @@ use std::{
     time::Duration,
 };
 
-use super::{
-    Atomic, AtomicOp, Capabilities, Conduit, Event, Events, Full, Issued, Local, Mail, Native, Network, Operations, Remote,
-    Scale, SignalWord, Token, apply_atomic,
-    layers::{self, HARSH},
-    node::{Fabric, Member, joined::Joined, loopback::Loopback},
-    post::{Act, Block, Desk, Post},
+use super::post::{Act, Block, Desk, Post};
+use crate::{
+    comm::{
+        Atomic, AtomicOp, Capabilities, Conduit, Event, Events, Full, Issued, Local, Mail, Native, Network, Operations, Remote,
+        Scale, SignalWord, Token, apply_atomic,
+        layers::{self, HARSH},
+        node::{Fabric, Member, joined::Joined, loopback::Loopback},
+    },
+    index::Loops,
 };
-use crate::index::Loops;
 
 /// There is one adapter.
 static ADAPTER: Mutex<()> = Mutex::new(());

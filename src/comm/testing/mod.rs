@@ -1,6 +1,11 @@
 //! A network for tests of the engine: rank 0 of two, and the other side is a function. Or rank 0 of any number, whose clock and
 //! whose published waits are the test's.
 
+pub(crate) mod apart;
+pub(crate) mod islands;
+pub(crate) mod post;
+pub(crate) mod watched;
+
 use std::{
     fmt, io,
     ops::Range,
@@ -19,7 +24,7 @@ use super::{
 
 /// What the engine asked for.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Call {
+pub(in crate::comm) enum Call {
     Put(Token),
     PutSignal { len: usize, signal: SignalWord, token: Token },
     Get(Token),
@@ -31,7 +36,7 @@ pub(super) enum Call {
 /// Answers a call; what it says is reported by the poll itself, or by the next one.
 type Peer = Box<dyn Fn(Call) -> Option<Event> + Send + Sync>;
 
-pub(super) struct Fake {
+pub(in crate::comm) struct Fake {
     pub(super) capabilities: Capabilities,
     pub(super) topology: Topology,
     /// What each rank has published, if the ranks are more than two or wait at all.
@@ -48,7 +53,7 @@ pub(super) struct Fake {
 }
 
 impl Fake {
-    pub(super) fn new(peer: impl Fn(Call) -> Option<Event> + Send + Sync + 'static) -> Self {
+    pub(in crate::comm) fn new(peer: impl Fn(Call) -> Option<Event> + Send + Sync + 'static) -> Self {
         Fake {
             capabilities: Capabilities::default(),
             topology: Topology::one_machine(0, 2).with_ranks_per_node(1),

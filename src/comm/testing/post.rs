@@ -8,12 +8,14 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
-use super::{
-    Event, Events, Remote, Scale, Token, Topology,
-    engine::addition::{Segment, add},
-    node::Fabric,
+use crate::{
+    comm::{
+        Event, Events, Remote, Scale, Token, Topology,
+        engine::addition::{Segment, add},
+        node::Fabric,
+    },
+    index::Loops,
 };
-use crate::index::Loops;
 
 /// What all ranks of a job share.
 #[derive(Debug)]
@@ -54,7 +56,7 @@ struct Parcel {
 
 /// A block that was asked for.
 #[derive(Debug)]
-pub(super) struct Block {
+pub(in crate::comm) struct Block {
     pub(super) act: Act,
     pub(super) place: Remote,
     pub(super) loops: Loops,
@@ -66,7 +68,7 @@ pub(super) struct Block {
 unsafe impl Send for Block {}
 
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Act {
+pub(in crate::comm) enum Act {
     Put,
     Get,
     Add { scale: Scale, lock: usize },
@@ -74,7 +76,7 @@ pub(super) enum Act {
 
 /// One rank's side of the post.
 #[derive(Debug)]
-pub(super) struct Desk {
+pub(in crate::comm) struct Desk {
     post: Arc<Post>,
     fabric: Arc<Fabric>,
     topology: Topology,
@@ -84,24 +86,24 @@ pub(super) struct Desk {
 }
 
 impl Desk {
-    pub(super) fn new(post: Arc<Post>, fabric: Arc<Fabric>, topology: Topology) -> Self {
+    pub(in crate::comm) fn new(post: Arc<Post>, fabric: Arc<Fabric>, topology: Topology) -> Self {
         Desk { post, fabric, topology, waiting: Mutex::default(), flushes: Mutex::default(), scramble: AtomicUsize::new(0) }
     }
 
-    pub(super) fn take(&self, block: Block) {
+    pub(in crate::comm) fn take(&self, block: Block) {
         self.waiting.lock().unwrap().push(block);
     }
 
-    pub(super) fn flush(&self, rank: usize, token: Token) {
+    pub(in crate::comm) fn flush(&self, rank: usize, token: Token) {
         self.flushes.lock().unwrap().push((rank, token));
     }
 
-    pub(super) fn is_idle(&self) -> bool {
+    pub(in crate::comm) fn is_idle(&self) -> bool {
         self.waiting.lock().unwrap().is_empty()
     }
 
     /// Moves and posts what was asked for and adds what came; returns the flushes that are done but for the puts.
-    pub(super) fn poll(&self, events: &mut Events) -> Vec<(usize, Token)> {
+    pub(in crate::comm) fn poll(&self, events: &mut Events) -> Vec<(usize, Token)> {
         let me = self.topology.rank();
         let waiting = std::mem::take(&mut *self.waiting.lock().unwrap());
         self.scrambled(waiting, |block| {

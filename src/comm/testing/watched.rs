@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use super::{
+use crate::comm::{
     Capabilities, Conduit,
     layers::observed::{Observed, Observer},
     node::{Member, joined::Joined, loopback::Loopback},

@@ -4,18 +4,12 @@
 //! jobs one after the other. Objects that outlive their job return errors. The process knows only that it runs a job (`entry`); a rank
 //! cannot start one.
 
-#[cfg(test)]
-mod apart;
 mod entry;
-#[cfg(test)]
-mod islands;
 pub(crate) mod launch;
 mod memory;
 mod report;
 mod resolve;
 mod setting;
-#[cfg(test)]
-mod simulated;
 mod time;
 
 use std::{num::NonZero, sync::Arc};
@@ -172,28 +166,4 @@ impl Drop for Job {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_machine_split_into_nodes_stays_one_machine() {
-        let whole = std::sync::OnceLock::new();
-        let threads = |job: &Job| {
-            whole.get_or_init(|| job.threads());
-            job.sync()
-        };
-        Launch::new().ranks(5).network("threads").run(threads).unwrap();
-        let body = |job: &Job| {
-            let conduit = job.inner.conduit();
-            assert_eq!(job.node(), job.rank() / 2);
-            assert_eq!([0, 1, 2].map(|node| job.node_ranks(node)), [vec![0, 1], vec![2, 3], vec![4]]);
-            for rank in 0..5 {
-                assert_eq!(conduit.mapped(rank).is_some(), rank / 2 == job.node(), "{rank} from {}", job.rank());
-                assert_eq!(conduit.topology().machine(rank), 0);
-            }
-            assert_eq!(Some(&job.threads()), whole.get());
-            job.sync()
-        };
-        Launch::new().ranks(5).network("threads").ranks_per_node(2).run(body).unwrap();
-    }
-}
+mod tests;

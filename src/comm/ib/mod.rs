@@ -63,18 +63,12 @@
 
 mod cluster;
 mod device;
-#[cfg(all(test, not(loom)))]
-mod faulty;
 mod ffi;
 mod links;
 mod networks;
-#[cfg(all(test, not(loom)))]
-mod patterns;
-#[cfg(all(test, not(loom)))]
-mod sleeping;
 mod soft;
 #[cfg(all(test, not(loom)))]
-mod transfers;
+mod tests;
 mod verbs;
 
 pub(super) use self::networks::{NETWORK, PROCESSES, THREADS, modelled};

@@ -122,9 +122,9 @@ mod tests {
         },
         ib::{
             device::{Target, Wakes},
-            faulty::{Faulty, Rates},
             links::{DEPTHS, Sent, one_sided::What},
             soft::{Fabric, Rules},
+            tests::faulty::{Faulty, Rates},
         },
         kit::random::Random,
         protocol::{

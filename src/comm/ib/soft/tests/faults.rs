@@ -3,7 +3,7 @@
 use super::*;
 use crate::comm::ib::{
     device::{Datagram, DeviceError, ROUTE_HEADER},
-    faulty::{Faulty, Rates},
+    tests::faulty::{Faulty, Rates},
 };
 
 const COUNT: usize = 2000;

@@ -5,13 +5,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{
-    links::{DEPTHS, Links},
-    soft::{Fabric, Rules, SoftDevice},
-};
 use crate::comm::{
     Event, Events, Mail, Network, Operations, Topology,
     am::Am,
+    ib::{
+        links::{DEPTHS, Links},
+        soft::{Fabric, Rules, SoftDevice},
+    },
     node::{self, Member, agent::Answers},
     protocol::connection::{Settings, Way},
     start::devices::directory::Directory,

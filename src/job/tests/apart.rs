@@ -7,10 +7,10 @@ use std::{
 
 use ndarray::{Array1, Array2, Ix1, Ix2, s};
 
-use super::{Job, Launch};
 use crate::{
     Counter, Error, GlobalArray, Locks, Signal,
     comm::testing::apart::{Machines, Slow},
+    job::{Job, Launch},
     ops,
 };
 
@@ -241,7 +241,8 @@ fn locks_in_opposite_orders_are_a_deadlock_between_machines() {
         locks.lock(8 - own)?.unlock()?;
         held.unlock()
     });
-    for words in ["rank 0 waits for lock 5 of 8 (made at src/job/apart.rs:", "which rank 2 holds", "rank 2 waits for lock 3 of 8"]
+    for words in
+        ["rank 0 waits for lock 5 of 8 (made at src/job/tests/apart.rs:", "which rank 2 holds", "rank 2 waits for lock 3 of 8"]
     {
         assert!(said.contains(words), "{said:?}");
     }
@@ -258,7 +259,7 @@ fn a_long_ring_of_locks_is_a_deadlock_between_machines() {
         held.unlock()
     });
     for rank in 0..8 {
-        let words = format!("rank {rank} waits for lock {} of 8 (made at src/job/apart.rs:", (rank + 1) % 8);
+        let words = format!("rank {rank} waits for lock {} of 8 (made at src/job/tests/apart.rs:", (rank + 1) % 8);
         assert!(said.contains(&words), "{said:?}");
     }
 }

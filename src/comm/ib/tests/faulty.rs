@@ -17,29 +17,31 @@
 
 use std::{borrow::Cow, sync::Arc, time::Duration};
 
-use super::device::{
-    Access, Address, Completion, Datagram, Device, DeviceError, Done, Event, Handle, Kind, Limits, Pair, Piece, Queue, Region,
-    Result, State, To, Wakes, Work,
+use crate::comm::{
+    ib::device::{
+        Access, Address, Completion, Datagram, Device, DeviceError, Done, Event, Handle, Kind, Limits, Pair, Piece, Queue,
+        Region, Result, State, To, Wakes, Work,
+    },
+    kit::{mutex::Mutex, random::Random},
 };
-use crate::comm::kit::{mutex::Mutex, random::Random};
 
 /// How often each fault happens, of a thousand times that it could.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Rates {
-    pub(super) lose: usize,
-    pub(super) duplicate: usize,
-    pub(super) reorder: usize,
-    pub(super) blind: usize,
-    pub(super) fail_step: usize,
-    pub(super) no_handle: usize,
-    pub(super) refuse_post: usize,
-    pub(super) break_pair: usize,
-    pub(super) wrong_key: usize,
+pub(in crate::comm) struct Rates {
+    pub(in crate::comm) lose: usize,
+    pub(in crate::comm) duplicate: usize,
+    pub(in crate::comm) reorder: usize,
+    pub(in crate::comm) blind: usize,
+    pub(in crate::comm) fail_step: usize,
+    pub(in crate::comm) no_handle: usize,
+    pub(in crate::comm) refuse_post: usize,
+    pub(in crate::comm) break_pair: usize,
+    pub(in crate::comm) wrong_key: usize,
 }
 
 /// See the module's essay.
 #[derive(Debug)]
-pub(super) struct Faulty<D> {
+pub(in crate::comm) struct Faulty<D> {
     below: D,
     rates: Rates,
     state: Arc<Mutex<Faults>>,
@@ -88,7 +90,7 @@ impl Faults {
 }
 
 impl<D: Device> Faulty<D> {
-    pub(super) fn new(below: D, rates: Rates, seed: u64) -> Self {
+    pub(in crate::comm) fn new(below: D, rates: Rates, seed: u64) -> Self {
         Faulty {
             below,
             rates,

@@ -7,8 +7,7 @@ mod wired;
 
 use std::{fs, path::PathBuf, sync::Mutex, time::Duration};
 
-use super::launch::Report;
-use crate::{FetchOp, Work, prelude::*};
+use crate::{FetchOp, Work, job::launch::Report, prelude::*};
 
 /// A machine in a file, of which a test knows every number.
 struct Machine(PathBuf);

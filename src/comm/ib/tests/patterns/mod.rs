@@ -15,16 +15,16 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{
-    device::Device,
-    faulty::{Faulty, Posted, Rates},
-    links::{DEPTHS, Links},
-    soft::{Fabric, Rules},
-};
+use super::faulty::{Faulty, Posted, Rates};
 use crate::comm::{
     am::{
         frame::Kind,
         wire::{Class, Wire},
+    },
+    ib::{
+        device::Device,
+        links::{DEPTHS, Links},
+        soft::{Fabric, Rules},
     },
     protocol::connection::{Settings, Way},
     start::devices::directory::Directory,

@@ -9,7 +9,6 @@ use bytemuck::{Pod, Zeroable};
 use ndarray::{Array1, Array2, Ix1, Ix2, Zip, s};
 use num_complex::Complex;
 
-use super::{Job, Launch};
 use crate::{
     Accumulate, Counter, Error, GlobalArray, Group, Locks, Signal,
     comm::testing::{
@@ -17,6 +16,7 @@ use crate::{
         post::Post,
     },
     distribution::Order,
+    job::{Job, Launch},
     ops,
 };
 

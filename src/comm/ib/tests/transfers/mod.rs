@@ -7,17 +7,17 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{
-    device::Device,
-    faulty::{Faulty, Posted, Rates},
-    links::{DEPTHS, Links},
-    soft::{Fabric, Rules},
-    verbs,
-};
+use super::faulty::{Faulty, Posted, Rates};
 use crate::{
     comm::{
         Atomic, AtomicOp, Conduit, Connections, Event, Issued, Local, Mail, Remote, Scale, SignalOp, SignalWord, Token, Topology,
         am::Am,
+        ib::{
+            device::Device,
+            links::{DEPTHS, Links},
+            soft::{Fabric, Rules},
+            verbs,
+        },
         kit::random::Random,
         node::{self, Member, joined::Joined},
         protocol::connection::{Settings, Way},

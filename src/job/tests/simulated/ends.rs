@@ -37,7 +37,10 @@ fn deadlocks_name_who_waits_for_what() {
             }
             job.sync()
         });
-        assert!(text.contains("rank 1") && text.contains("signal") && text.contains("src/job/simulated/ends.rs:"), "{text}");
+        assert!(
+            text.contains("rank 1") && text.contains("signal") && text.contains("src/job/tests/simulated/ends.rs:"),
+            "{text}"
+        );
     }
 }
 

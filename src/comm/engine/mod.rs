@@ -5,8 +5,15 @@
 //! leaves the table at its completion, whatever became of its handle: what it brought waits in the [`Ticket`] that the handle holds,
 //! and its failure is reported by that handle or by the next fence, whichever comes first (a later handle repeats it).
 //!
-//! The engine has four parts more, each in a file of its own: `requests` is the table, `transfers` what moves, `progress` what
-//! arrives, `waiting` the one place where a rank waits.
+//! | file | what it does |
+//! |---|---|
+//! | `requests`, `transfers`, `progress`, `waiting` | the table, what moves, what arrives, the one place where a rank waits |
+//! | `signals` | put with signal: data, then a word that announces them |
+//! | `owned` | transfers whose memory belongs to the request |
+//! | `strided`, `accumulate`, `remote_lock` | protocols for peers whose memory is not mapped |
+//! | `addition` | the owner's side of native accumulates, for conduits |
+//! | `stripe_lock` | waiting for the lock of memory that is mapped, in a call and in a handler |
+//! | `lasting`, `chain` | waits that last: how they end, what they print, how deadlocks are found; who waits for whom |
 
 pub(crate) mod accumulate;
 pub(crate) mod addition;

@@ -1,4 +1,14 @@
 //! What a network that jobs can name writes: how its ranks are started, and what each does then.
+//!
+//! | file | what it does |
+//! |---|---|
+//! | `table` | the networks that jobs name |
+//! | `settings` | what a network needs to start ranks |
+//! | `launcher`, `bootstrap` | which launcher started this process; how its processes meet |
+//! | `shared_memory`, `threads` | ranks that are processes of a machine, or threads of a process |
+//! | `one_machine` | the conduits of jobs of one machine |
+//! | `devices` | ranks that each drive a device of their own: how they start |
+//! | `modelled` | networks whose own code runs in virtual time |
 
 pub(super) mod bootstrap;
 pub(super) mod devices;

@@ -5,7 +5,7 @@
 
 use std::{io, ops::Range, time::Duration};
 
-use crate::comm::{Connections, Events, Operations, node::Note};
+use super::{Connections, Events, Operations, note::Note};
 
 /// A network: it carries out the operations, and helps a rank to wait and to end.
 ///

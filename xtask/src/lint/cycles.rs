@@ -1,15 +1,17 @@
-//! Sibling files of `src/comm` that import each other in a circle. A folder's `mod.rs` and its files may.
+//! The arrows between the parts of `src/comm`: siblings that import each other in a circle, which a folder's `mod.rs` and its files may, and floors
+//! that import one above them. The table of networks, like `comm` itself, names them all, and is no part of its floor here.
 
-use super::source::Source;
+use super::{FLOORS, source::Source};
 use std::collections::{BTreeMap, BTreeSet};
 
 const HOME: &str = "src/comm/";
+const TABLE: &str = "start/table";
 
 /// Modules below `comm`, as `am` or `am/pump`, and the siblings that each imports.
 type Graph = BTreeMap<String, BTreeSet<String>>;
 
 /// Each circle once, as its modules.
-pub fn find(sources: &[Source]) -> Vec<Vec<String>> {
+pub fn find(sources: &[&Source]) -> Vec<Vec<String>> {
     let graph = graph(sources);
     let mut circles = BTreeSet::new();
     for start in graph.keys() {
@@ -21,8 +23,16 @@ pub fn find(sources: &[Source]) -> Vec<Vec<String>> {
     circles.into_iter().collect()
 }
 
-fn graph(sources: &[Source]) -> Graph {
-    let files: Vec<(&str, &Source)> = sources.iter().filter_map(|source| Some((module(&source.path)?, source))).collect();
+/// Each floor that imports one above it, and that one.
+pub fn upward(sources: &[&Source]) -> Vec<(String, String)> {
+    let height = |floor: &str| FLOORS.iter().position(|name| *name == floor).unwrap_or(FLOORS.len());
+    let graph = graph(sources);
+    let arrows = graph.iter().flat_map(|(from, targets)| targets.iter().map(move |to| (from.clone(), to.clone())));
+    arrows.filter(|(from, to)| height(from) < height(to)).collect()
+}
+
+fn graph(sources: &[&Source]) -> Graph {
+    let files: Vec<(&str, &Source)> = sources.iter().filter_map(|source| Some((module(&source.path)?, *source))).collect();
     let exists = |name: &str| files.iter().any(|(module, _)| *module == name);
     let mut graph = Graph::new();
     for (module, source) in &files {
@@ -45,7 +55,7 @@ fn graph(sources: &[Source]) -> Graph {
 fn module(path: &str) -> Option<&str> {
     let module = path.strip_prefix(HOME)?.strip_suffix(".rs")?;
     let module = module.strip_suffix("/mod").unwrap_or(module);
-    (module != "mod").then_some(module)
+    (module != "mod" && module != TABLE).then_some(module)
 }
 
 /// Of two modules, the folders or files in their common folder that they belong to.
@@ -86,7 +96,7 @@ mod tests {
 
     fn circles(files: &[(&str, &str)]) -> Vec<Vec<String>> {
         let sources: Vec<Source> = files.iter().map(|(path, text)| Source::parse(path, text).expect("Rust")).collect();
-        find(&sources)
+        find(&sources.iter().collect::<Vec<_>>())
     }
 
     #[test]
@@ -112,5 +122,20 @@ mod tests {
         assert!(circles(&[(engine, "use super::requests::Table;"), (requests, test)]).is_empty());
         // A folder names its files, and they what it defines: that is no circle.
         assert!(circles(&[(am, "use self::pump::A;"), (pump, "use super::Am;")]).is_empty());
+    }
+
+    #[test]
+    fn arrows_to_floors_above_are_found() {
+        let upward = |path: &str, text: &str| {
+            let above = Source::parse("src/comm/am/mod.rs", "").expect("Rust");
+            let (network, table) = (Source::parse("src/comm/ib/mod.rs", ""), Source::parse("src/comm/start/mod.rs", ""));
+            let source = Source::parse(path, text).expect("Rust");
+            upward(&[&above, &network.expect("Rust"), &table.expect("Rust"), &source])
+        };
+        let arrow = |from: &str, to: &str| vec![(from.to_owned(), to.to_owned())];
+        assert_eq!(upward("src/comm/kit/slab.rs", "use crate::comm::am::Am;"), arrow("kit", "am"));
+        assert_eq!(upward("src/comm/start/devices.rs", "use crate::comm::{am, ib::Wire};"), arrow("start", "ib"));
+        assert!(upward("src/comm/ib/wire.rs", "use crate::comm::{am::Am, start::Named};").is_empty());
+        assert!(upward("src/comm/start/table.rs", "use crate::comm::ib;").is_empty());
     }
 }

@@ -4,9 +4,9 @@
 //! * nothing above `src/comm` names a conduit, but `src/job/launch.rs`, whose `run_on` is about one;
 //! * `index` and `distribution` are arithmetic: no `unsafe`, nothing of `memory` or `comm`;
 //! * `comm` names nothing of `sync`, `array` or `job`, and `sync` nothing of `array` or `job`;
-//! * no sibling files of `src/comm` import each other in a circle;
+//! * a floor of `src/comm` names nothing of the floors above it, and no siblings there import each other in a circle;
 //! * `src/comm/protocol` is pure: no `unsafe`, no clock, no lock, no atomic;
-//! * no source file has more than 800 lines;
+//! * no source file has more than 800 lines, and no folder of `src` more lines of code than its budget;
 //! * every test file is a target of the package of the suites, which lists them.
 
 mod code;
@@ -40,9 +40,9 @@ const LAYERS: &[(&str, &[&str])] = &[("comm", &["sync", "array", "job"]), ("sync
 const PROTOCOLS: &str = "src/comm/protocol/";
 const FORBIDDEN_IN_PROTOCOLS: &[&str] =
     &["unsafe", "Instant", "SystemTime", "Mutex", "RwLock", "Condvar", "Once", "OnceLock", "LazyLock"];
-/// Folders of `src/comm` that all networks share.
-const SHARED: &[&str] = &["am", "bootstrap", "devices", "engine", "layers", "node", "protocol", "soft"];
-/// Folders of `src/comm` that start ranks and have no network.
+/// The floors of `src/comm`, each above those that it uses. Every other folder there is a network, above all of them.
+const FLOORS: &[&str] = &["kit", "waist", "protocol", "node", "engine", "layers", "soft", "am", "start", "testing"];
+/// Folders of `src/comm/start` that start ranks and have no network.
 const STARTS: &[&str] = &["shared_memory", "threads"];
 /// Starts jobs on communicators of MPI.
 const LAUNCH: &str = "src/job/launch.rs";
@@ -59,19 +59,26 @@ pub struct Options {
 /// `Ok(true)` when every rule holds; otherwise each breach is printed.
 pub fn run(options: &Options) -> Result<bool> {
     if options.lines {
-        return lines::report().map(|()| true);
+        return lines::report();
     }
     let root = cargo::root();
-    let conduits = conduits(folders_of(&root.join("src/comm")));
+    let networks = networks(folders_of(&root.join("src/comm")));
     let mut breaches = undocumented(&root);
     breaches.extend(unlisted(&root.join("tests"))?);
     let mut files = 0;
     for folder in FOLDERS {
         let sources = source::read_all(&root, folder)?;
         files += sources.len();
-        breaches.extend(sources.iter().flat_map(|source| breaches_of(source, &conduits)));
-        let circles = cycles::find(&sources);
+        breaches.extend(sources.iter().flat_map(|source| breaches_of(source, &networks)));
+        let product = lines::product(&sources);
+        breaches.extend(lines::over(&lines::rows(&product)));
+        let circles = cycles::find(&product);
         breaches.extend(circles.iter().map(|circle| format!("src/comm: import each other: {}", circle.join(", "))));
+        breaches.extend(
+            cycles::upward(&product)
+                .iter()
+                .map(|(floor, above)| format!("src/comm/{floor} must not use {above}, a floor above it")),
+        );
     }
     for breach in &breaches {
         println!("{breach}");
@@ -82,17 +89,12 @@ pub fn run(options: &Options) -> Result<bool> {
 
 fn folders_of(path: &Path) -> Vec<String> {
     let entries = fs::read_dir(path).into_iter().flatten().flatten();
-    entries.filter(|e| e.path().is_dir()).filter_map(|e| e.file_name().into_string().ok()).collect()
+    entries.filter(|e| e.path().join("mod.rs").is_file()).filter_map(|e| e.file_name().into_string().ok()).collect()
 }
 
-/// The conduits that jobs name, of the folders of `src/comm`.
-fn conduits(folders: Vec<String>) -> Vec<String> {
-    folders.into_iter().filter(|name| !SHARED.contains(&name.as_str())).collect()
-}
-
-/// The conduits that have a network.
-fn networks(root: &Path) -> Vec<String> {
-    conduits(folders_of(&root.join("src/comm"))).into_iter().filter(|name| !STARTS.contains(&name.as_str())).collect()
+/// The networks, of the folders of `src/comm`.
+fn networks(folders: Vec<String>) -> Vec<String> {
+    folders.into_iter().filter(|name| !FLOORS.contains(&name.as_str())).collect()
 }
 
 /// Test files that cargo would not build, because the manifest beside them does not name them.
@@ -116,7 +118,7 @@ fn undocumented(root: &Path) -> Vec<String> {
     missing.map(|home| format!("ARCHITECTURE.md: does not list `{home}` among the homes of unsafe")).collect()
 }
 
-fn breaches_of(source: &Source, conduits: &[String]) -> Vec<String> {
+fn breaches_of(source: &Source, networks: &[String]) -> Vec<String> {
     let path = source.path.as_str();
     let mut breaches = Vec::new();
     let mut breach = |line: usize, what: String| breaches.push(format!("{path}:{line}: {what}"));
@@ -129,10 +131,10 @@ fn breaches_of(source: &Source, conduits: &[String]) -> Vec<String> {
         }
     }
     if path.starts_with("src/") && !path.starts_with("src/comm/") && path != LAUNCH {
-        for (line, name) in source.members_of("comm") {
-            if conduits.contains(&name) {
-                breach(line, format!("names the conduit {name}"));
-            }
+        let network = source.members_of("comm").filter(|(_, name)| networks.contains(name));
+        let start = source.members_of("start").filter(|(_, name)| STARTS.contains(&name.as_str()));
+        for (line, name) in network.chain(start) {
+            breach(line, format!("names the conduit {name}"));
         }
     }
     if path.starts_with(PROTOCOLS) {
@@ -212,8 +214,8 @@ mod tests {
     use super::*;
 
     fn check(path: &str, text: &str) -> Vec<String> {
-        let folders = ["am", "bootstrap", "devices", "layers", "node", "protocol", "threads", "shared_memory"].map(str::to_owned);
-        breaches_of(&Source::parse(path, text).expect("Rust"), &conduits(folders.to_vec()))
+        let folders = ["am", "start", "layers", "node", "protocol", "mpi"].map(str::to_owned);
+        breaches_of(&Source::parse(path, text).expect("Rust"), &networks(folders.to_vec()))
     }
 
     #[test]
@@ -240,11 +242,11 @@ mod tests {
 
     #[test]
     fn conduits_and_lower_layers_are_found_in_paths() {
-        assert_eq!(check("src/array/mod.rs", "use crate::comm::threads::Threads;").len(), 1);
-        assert_eq!(check("src/array/mod.rs", "use crate::comm::{Conduit, shared_memory::Shared};").len(), 1);
+        assert_eq!(check("src/array/mod.rs", "use crate::comm::start::threads::Threads;").len(), 1);
+        assert_eq!(check("src/array/mod.rs", "use crate::comm::{Conduit, mpi::Shared};").len(), 1);
         assert!(check("src/array/mod.rs", "fn f(job: &Job) { job.threads(); comm::flush() }").is_empty());
-        assert!(check("src/job/launch.rs", "use crate::comm::threads::Threads;").is_empty());
-        assert_eq!(check("src/job/mod.rs", "use crate::comm::threads::Threads;").len(), 1);
+        assert!(check("src/job/launch.rs", "use crate::comm::start::threads::Threads;").is_empty());
+        assert_eq!(check("src/job/mod.rs", "use crate::comm::start::{settings::Settings, threads::Threads};").len(), 1);
         assert_eq!(check("src/index/mod.rs", "use crate::{error::Error, memory};").len(), 1);
         assert!(check("src/index/mod.rs", "use crate::error::Error;").is_empty());
         assert_eq!(check("src/sync/group.rs", "use crate::{comm::Conduit, job::{JobInner, Kind}};").len(), 1);
@@ -264,11 +266,11 @@ mod tests {
 
     #[test]
     fn what_all_networks_share_is_no_conduit() {
-        for folder in SHARED {
+        for folder in FLOORS {
             assert!(check("src/array/mod.rs", &format!("use crate::comm::{folder}::Thing;")).is_empty(), "{folder}");
         }
-        let networks = networks(&cargo::root());
-        assert!(networks.contains(&"mpi".to_owned()) && !networks.contains(&"node".to_owned()), "{networks:?}");
+        let networks = networks(folders_of(&cargo::root().join("src/comm")));
+        assert_eq!(BTreeSet::from_iter(networks), BTreeSet::from(["ib", "mpi", "simulated"].map(str::to_owned)));
     }
 
     #[test]

@@ -12,8 +12,8 @@ use std::process::Command;
 use std::time::Duration;
 
 const LIMIT: Duration = Duration::from_secs(600);
-const PATTERNS: &str = "comm::ib::patterns::patterns_connect_as_many_as_they_need";
-const AGENTS: &str = "comm::ib::patterns::agents::ranks_connect_with_the_nodes_that_they_need";
+const PATTERNS: &str = "comm::ib::tests::patterns::patterns_connect_as_many_as_they_need";
+const AGENTS: &str = "comm::ib::tests::patterns::agents::ranks_connect_with_the_nodes_that_they_need";
 
 pub fn patterns(_: &Programs) -> Result<Vec<Row>> {
     rows(PATTERNS, &run(PATTERNS)?, pattern)

@@ -107,7 +107,8 @@ const NEEDS: &[Need] = &[
 /// Suites that have cases under MPI.
 const SUITES: [&str; 4] = ["conformance", "random_programs", "failures", "mpi"];
 /// Modules of the library that the feature adds, or adds to.
-const MODULES: [&str; 5] = ["comm::bootstrap::", "comm::launcher::", "comm::mpi::", "comm::networks::", "comm::node::"];
+const MODULES: [&str; 5] =
+    ["comm::start::bootstrap::", "comm::start::launcher::", "comm::mpi::", "comm::start::table::", "comm::node::"];
 /// All numbers of ranks that a program must work on.
 const RANKS: [usize; 5] = [1, 2, 3, 4, 7];
 

@@ -19,7 +19,7 @@ use crate::comm::{
     node::agent::{Answers, BEAT},
 };
 
-/// So long the agent neither answers nor takes the place in the network after a thread of the program has found that taken.
+/// The time for which the agent neither answers nor takes the place in the network, after a thread of the program found it taken.
 const PLACE: Duration = Duration::from_micros(500);
 
 impl<W: Wire> Am<W> {
@@ -59,7 +59,7 @@ impl<W: Wire> Am<W> {
         }
     }
 
-    /// Handles what is there, and what comes soon after; whether anything was.
+    /// Handles what is there, and what comes soon after. Returns true if there was anything.
     fn answer_in<'a>(&'a self, mut entered: Option<MutexGuard<'a, Endpoint<W>>>) -> bool {
         let (begin, mut last) = (Instant::now(), None::<Instant>);
         loop {

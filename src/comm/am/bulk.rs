@@ -61,7 +61,7 @@ impl BulkTable {
         self.messages.is_empty()
     }
 
-    /// Whether another piece of a block may leave.
+    /// Returns true if another piece of a block may leave.
     pub(super) fn has_room_for_a_piece(&self) -> bool {
         self.pieces < PIECES
     }
@@ -94,7 +94,7 @@ impl BulkTable {
     }
 }
 
-/// Whether a piece took so long that its peer did not look.
+/// Returns true if a piece took so long that its peer did not look.
 pub(super) fn was_late(begun: Instant) -> bool {
     begun.elapsed() > PROMPT
 }

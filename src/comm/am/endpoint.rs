@@ -18,10 +18,11 @@
 //!
 //! # Bulk messages
 //!
-//! A short frame costs little time and much for each byte. So long contiguous puts and gets are bulk messages, from and into the
-//! memory that they are for. Strided and accumulated bytes travel in pieces once they are many: from or into the caller's memory if
-//! it holds them packed, else written into *long frames* (`long_frames`), as answers are. A record in the ordinary frame announces
-//! each, and so keeps their place in the order. [`BulkLimits`](super::wire::BulkLimits) says from which lengths on.
+//! A short frame costs little time and much for each byte. So bulk messages carry long contiguous puts and gets, from and into
+//! the memory that they are for. Strided and accumulated bytes travel in pieces once they are many: from or into the caller's
+//! memory if it holds them packed, else written into *long frames* (`long_frames`), as answers are. A record in the ordinary
+//! frame announces each, and so keeps their place in the order. [`BulkLimits`](super::wire::BulkLimits) says from which lengths
+//! on.
 
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
@@ -63,7 +64,7 @@ pub(super) struct End {
     pub(super) cause: String,
 }
 
-/// See the module's essay.
+/// The state of a rank's side of the active messages.
 #[derive(Debug)]
 pub(super) struct Endpoint<W> {
     /// Where ranks are reached, and the memory of those that this one answers for.
@@ -102,7 +103,8 @@ pub(super) struct Endpoint<W> {
     pub(super) chain: Vec<Piece>,
     /// Peers that something was sent to, and that may not have said that it was handled.
     pub(super) unsettled: Vec<usize>,
-    /// Somebody waits for what was submitted since the last poll; else, how many polls it was kept for company.
+    /// A caller waits for what was submitted since the last poll. Else `skipped` counts the polls for which it was kept for
+    /// company.
     pub(super) urgent: bool,
     skipped: u32,
     /// The last poll ended before all was received.
@@ -115,10 +117,10 @@ pub(super) struct Endpoint<W> {
     pub(super) ended: Option<End>,
     /// A thread answers others while the program computes.
     pub(super) answers_always: bool,
-    /// Which machines still answer; and how many peers it knows.
+    /// The machines that still answer. `met` counts the peers that it knows.
     pub(super) beats: Beats,
     pub(super) met: usize,
-    /// Grows with whatever is found: tells whether a look was worth it.
+    /// Grows with each find, which shows whether a look was worth it.
     pub(super) found: u64,
 }
 
@@ -176,13 +178,13 @@ impl<W: Wire> Endpoint<W> {
         peer
     }
 
-    /// How many operations wait for room, for one peer.
+    /// The number of operations that wait for room, for one peer.
     pub(super) fn waiting(&self, to: usize) -> usize {
         self.peers.get(to).map_or(0, |peer| peer.queue.len())
     }
 
     /// Sends, receives, answers. Does nothing a few times if there is no `hurry` and what was submitted may wait for company. If
-    /// `waited`, ends when there is something that the caller may wait for. Tells whether it did anything.
+    /// `waited`, ends when there is something that the caller may wait for. Returns true if it did anything.
     pub(super) fn poll(&mut self, hurry: bool, waited: bool) -> Result<bool> {
         if !hurry && !self.urgent && self.skipped < PATIENT_POLLS {
             self.skipped += 1;
@@ -227,12 +229,12 @@ impl<W: Wire> Endpoint<W> {
         self.wire.leaving() + self.outbox.len()
     }
 
-    /// Whether something can only go on when what was sent before is done: the agent does not sleep through that.
+    /// Returns true if something can only go on when what was sent before is done. The agent does not sleep through that.
     pub(super) fn lags(&self) -> bool {
         !self.busy.is_empty() || !self.owing.is_empty() || self.outbox.len() > 0 || self.outbox.has_own()
     }
 
-    /// Whether a look could do more than the last one.
+    /// Returns true if a look could do more than the last one.
     pub(super) fn is_behind(&mut self) -> bool {
         self.has_more || self.lags() || !self.held.is_empty() || self.has_arrivals()
     }
@@ -288,7 +290,7 @@ impl<W: Wire> Endpoint<W> {
         Ok(())
     }
 
-    /// Sends a long frame that was taken. The words of its announcement.
+    /// Sends a long frame that was taken. Returns the words of its announcement.
     pub(super) fn send_long_frame(&mut self, mut frame: Frame, to: usize, what: Use) -> Result<[u64; 2]> {
         let number = self.next_number();
         let kind = if what == Use::Answers { BulkKind::Reply } else { BulkKind::Request };
@@ -321,12 +323,12 @@ impl<W: Wire> Endpoint<W> {
         self.long_asked = self.long_asked.saturating_sub(usize::from(self.limits.is_long(len)));
     }
 
-    /// Whether nothing is under way that another rank would miss.
+    /// Returns true if nothing is under way that another rank would miss.
     pub(super) fn is_quiet(&self) -> bool {
         self.crowd() == 0 && self.bulk.is_empty() && self.peers.iter().all(|(_, peer)| peer.is_quiet())
     }
 
-    /// Whether this rank has asked for something that was not answered, or answers for others.
+    /// Returns true if this rank has asked for something that was not answered, or answers for others.
     pub(super) fn expects(&self) -> bool {
         self.routes.answers_for > 1 || !self.origins.is_empty() || !self.bulk.is_empty() || !self.flushing.is_empty()
     }
@@ -348,7 +350,7 @@ impl<W: Wire> Endpoint<W> {
                 let lost = without_bytes && matches!(op, Op::PutSignal { token, .. } if *token == Token::NOBODY);
                 let given_up = op.token() == Some(token);
                 without_bytes = given_up && matches!(op, Op::Put { .. } | Op::Long { put: true, .. } | Op::Block(_));
-                // Else the last of the pieces that leave tells.
+                // Else the last piece that leaves reports the end.
                 gone += usize::from(given_up && op.is_whole());
                 !given_up && !lost
             });

@@ -141,7 +141,7 @@ impl<W: Wire> Endpoint<W> {
         Ok(())
     }
 
-    /// Tells all who know the regions of a rank that they are not to be used any more, to shut a range with an outcome.
+    /// Tells the peers that know the regions of a rank not to use them any more, to shut a range with an outcome.
     fn revoke(&mut self, number: u16, range: Range<usize>, outcome: std::result::Result<(), String>) -> Result<()> {
         let Some(own) = self.owned.of(number) else { return Ok(()) };
         let taken = own.take(&range);

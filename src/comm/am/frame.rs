@@ -7,7 +7,7 @@
 //!  record  | kind, words, levels, aux, payload bytes, number | words ... | levels: count, stride ... | payload, padded |
 //! ```
 //!
-//! The *number* says whom a request is for, among the ranks that its receiver answers for.
+//! The *number* says which rank a request is for, among the ranks that its receiver answers for.
 //!
 //! This file knows the layout and no memory but that of a frame. What arrives is not trusted: a record that does not fit its frame
 //! ends the reading.
@@ -20,7 +20,7 @@ const WORD: usize = size_of::<u64>();
 const HEAD: usize = 2;
 /// Bits of the payload's length in the head of a record, behind four bytes; those of the number follow.
 const PAYLOAD_BITS: u32 = 20;
-/// An endpoint answers for at most so many ranks.
+/// The most ranks that an endpoint answers for.
 pub(in crate::comm) const MOST_RANKS: usize = 1 << (u32::BITS - PAYLOAD_BITS);
 
 /// Flag: the frame counts against the sender's credit and is to be acknowledged.
@@ -61,8 +61,8 @@ pub(in crate::comm) enum Kind {
     Mail = 13,
     /// rank; payload says why the job ended.
     End = 14,
-    /// offset, offset of a word of four bytes, value; aux: 1 to add it, 0 to set it; payload: write it, then change the word, and wake
-    /// who waits for it.
+    /// offset, offset of a word of four bytes, value; aux: 1 to add it, 0 to set it; payload: write it, then change the word, and
+    /// wake the thread that waits for it.
     PutSignal = 15,
     /// offset, run, first byte, length, number; levels: as `PutBlock`, its payload comes in a message of its own.
     PutBlockLong = 16,
@@ -74,8 +74,8 @@ pub(in crate::comm) enum Kind {
     Note = 19,
     /// Nothing: answer by `RegionsAre`.
     Regions = 20,
-    /// The number of the rank whose regions they are, among those that the sender answers for; version, how many were told before; of each
-    /// region: offset, length, address, key.
+    /// The number of the rank whose regions they are, among those that the sender answers for; version, number of regions told
+    /// before; of each region: offset, length, address, key.
     RegionsAre = 21,
     /// number, version: forget the regions told before, and answer by `Revoked` when nothing uses them.
     Revoke = 22,
@@ -125,12 +125,12 @@ pub(in crate::comm) struct Frame {
 }
 
 impl Frame {
-    /// An empty frame of at most so many bytes.
+    /// An empty frame of at most `bytes` bytes.
     pub(in crate::comm) fn new(bytes: usize) -> Self {
         Frame { words: vec![0; bytes / WORD].into_boxed_slice(), used: HEAD, number: 0 }
     }
 
-    /// Bytes of payload that fit behind a record without levels, with so many words, in an empty frame.
+    /// Bytes of payload that fit into an empty frame of `bytes` bytes, behind a record's `words` words and `levels` levels.
     pub(in crate::comm) fn room_when_empty(bytes: usize, words: usize, levels: usize) -> usize {
         (bytes / WORD - HEAD - 1 - words - 2 * levels) * WORD
     }
@@ -139,7 +139,7 @@ impl Frame {
         (self.used, self.number) = (HEAD, 0);
     }
 
-    /// Whom the records are for that are pushed from now on.
+    /// Sets the rank that the records are for that are pushed from now on.
     pub(in crate::comm) fn direct(&mut self, number: u16) {
         debug_assert!(usize::from(number) < MOST_RANKS, "rank {number} of an endpoint");
         self.number = number;
@@ -149,7 +149,7 @@ impl Frame {
         self.used == HEAD
     }
 
-    /// Whether a record fits.
+    /// Returns true if a record fits.
     pub(in crate::comm) fn has_room(&self, words: usize, levels: usize, payload: usize) -> bool {
         1 + words + 2 * levels + payload.div_ceil(WORD) <= self.words.len() - self.used
     }
@@ -208,7 +208,7 @@ impl Frame {
         bytemuck::cast_slice(&self.words)
     }
 
-    /// What arrived in `len` bytes: how many frames it acknowledges, whether it takes credit, its records.
+    /// What arrived in `len` bytes: the number of frames it acknowledges, true if it takes credit, its records.
     pub(in crate::comm) fn read(&self, len: usize) -> Option<(u32, bool, Records<'_>)> {
         let used = (self.words[0] & u64::from(u32::MAX)) as usize;
         let whole = used >= HEAD && used * WORD == len && used <= self.words.len();
@@ -234,7 +234,7 @@ pub(in crate::comm) struct Frames {
 }
 
 impl Frames {
-    /// Frames of so many bytes; at most `most` are kept.
+    /// Frames of `bytes` bytes; at most `most` are kept.
     pub(in crate::comm) fn new(bytes: usize, most: usize) -> Self {
         Frames { bytes, most, spare: Vec::new() }
     }
@@ -301,7 +301,7 @@ impl Record<'_> {
         Held { kind, number: self.number, aux: self.aux, words: self.words.into(), levels: self.levels.into() }
     }
 
-    /// The first `N` words, if there are so many.
+    /// The first `N` words, if there are that many.
     pub(in crate::comm) fn words<const N: usize>(&self) -> Option<[usize; N]> {
         let words = self.words.first_chunk::<N>()?;
         Some(words.map(|word| word as usize))

@@ -88,7 +88,7 @@ impl<W: Wire> Endpoint<W> {
                 if self.held.iter().any(|&(_, of, _)| of == from) {
                     return Ok(Handled::Later);
                 }
-                // Release pairs with the acquire of whoever is told: everything before was stored by this thread.
+                // Release pairs with the acquire of a thread that learns of it: everything before was stored by this thread.
                 std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
                 self.answer(from, Kind::Value, &[*origin, 0], 0, |_| ()).map(|()| Handled::Done)
             }
@@ -105,7 +105,7 @@ impl<W: Wire> Endpoint<W> {
                     return Ok(Handled::Wrong);
                 };
                 let answers = match note.what {
-                    // Who answers only when its program calls may be silent for long.
+                    // A rank that answers only when its program calls may be silent for long.
                     What::Beat => self.answers_always.then(|| Note::bare(What::Alive)).into_iter().collect(),
                     What::Alive => {
                         self.beats.answers(self.topology.machine(from));
@@ -316,7 +316,7 @@ mod tests {
         testing::apart::{Machines, Slow},
     };
 
-    /// The agent holds the mail, keeps its order, and answers all but flushes of who sent it.
+    /// The agent holds the mail, keeps its order, and answers all that its sender asks but flushes.
     #[test]
     fn mail_for_a_rank_that_is_away_holds_up_its_flush_only() {
         const MANY: u64 = 100;

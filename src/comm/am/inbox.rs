@@ -89,12 +89,12 @@ impl<W: Wire> Endpoint<W> {
         Ok(())
     }
 
-    /// Whether others wait than the rank whose requests are handled, which is not in the list meanwhile.
+    /// Returns true if other ranks wait than the one whose requests are handled, which is not in the list meanwhile.
     fn others_wait(&self) -> bool {
         !self.delayed.is_empty()
     }
 
-    /// Handles the records of a frame, up to one that waits. What is left.
+    /// Handles the records of a frame, up to one that waits. Returns what is left.
     fn handle_frame(&mut self, from: usize, mut waiting: Waiting) -> Result<Option<Waiting>> {
         let mut records = waiting.frame.rest(waiting.left);
         while let Some(record) = records.next() {
@@ -157,8 +157,8 @@ impl<W: Wire> Endpoint<W> {
         let message = self.peer(from).inbox.receives(len, to);
         let id = self.bulk.add(Then::Announced { from, message });
         let tag = Tag { kind: BulkKind::Request, number: number as u64 };
-        // SAFETY: so many bytes are a frame's on the heap, which the inbox keeps and lets nobody touch, or lie inside the segment, which
-        // stays mapped while the endpoint lives; there a racing access of a transfer gives each byte old or new.
+        // SAFETY: the `len` bytes are a frame's on the heap, which the inbox keeps and lets nobody touch, or lie inside the
+        // segment, which stays mapped while the endpoint lives; there a racing access of a transfer gives each byte old or new.
         unsafe { self.wire.receive_bulk(from, memory, len, tag, id) }?;
         Ok(Handled::Done)
     }

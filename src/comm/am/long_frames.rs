@@ -28,7 +28,7 @@ pub(super) enum Use {
     Inbox,
 }
 
-/// See the module's essay.
+/// The long frames of a rank, bounded for each use.
 #[derive(Debug)]
 pub(super) struct LongFrames {
     used: [usize; 3],

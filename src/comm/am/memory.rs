@@ -85,7 +85,7 @@ impl Segment {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Over(NonNull<AtomicU32>);
 
-// SAFETY: an atomic; whoever holds the value lives no longer than the conduit that made it.
+// SAFETY: an atomic; no holder of the value lives longer than the conduit that made it.
 unsafe impl Send for Over {}
 
 impl Over {

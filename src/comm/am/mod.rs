@@ -8,7 +8,7 @@
 //! message, which goes from memory to memory (`bulk`). A wire that reaches the memory of peers by itself takes puts and gets instead
 //! (`one_sided`).
 //!
-//! # Who answers
+//! # Which rank answers
 //!
 //! Every rank is an *endpoint*, which sends what the rank asks for. Over some wires an endpoint answers for its rank; over others the first rank of
 //! a node, its agent, answers for all ranks of the node (`route`). A record says for which of them it is. Mail for another rank of the node
@@ -17,9 +17,9 @@
 //!
 //! # Progress
 //!
-//! Whoever waits in this crate handles what arrives. For a rank that computes, its agent does (`comm::agent`): it sleeps most of the time
-//! and looks more often while something arrives. Without an agent targets answer only when they call this crate, which
-//! [`Capabilities::progress`] says.
+//! A thread that waits in this crate handles what arrives. For a rank that computes, its helper thread does
+//! (`comm::node::agent`). It sleeps most of the time and looks more often while something arrives. Without one, targets answer
+//! only when they call this crate, which [`Capabilities::progress`] says.
 //!
 //! # Consistency
 //!
@@ -114,8 +114,8 @@ const LONGEST_WITH_SIGNAL: usize = 4096;
 /// Operations for one peer that wait for room before mail is refused.
 const CROWD: usize = 256;
 
-/// Looks of the agent go on for so long after something came, where each rank has a core. Where ranks share cores, another rank may need this
-/// one to go on.
+/// The helper thread goes on looking for this long after something came, where each rank has a core. Where ranks share cores,
+/// another rank may need this one to go on.
 const KEEN: Duration = Duration::from_micros(60);
 
 /// A short read of an adapter takes no longer, as a rule.
@@ -137,9 +137,9 @@ pub(crate) struct Am<W> {
     is_one_sided: bool,
     /// From this length on packed bytes are sent from the caller's memory.
     longest_packed: usize,
-    /// When a caller looked last, in nanoseconds since the start: tells the agent that it is not needed.
+    /// When a caller looked last, in nanoseconds since the start: shows the helper thread that it is not needed.
     looked: AtomicU64,
-    /// The agent looks again for so long after something came.
+    /// The helper thread looks again for this long after something came.
     keen: Duration,
     /// What ends the sleep of a thread. It is locked by the one that sleeps.
     sleeper: Option<Mutex<Arc<dyn Sleeper>>>,
@@ -154,7 +154,7 @@ pub(crate) struct Am<W> {
     closed: AtomicBool,
     /// The other machines know of the end of the job, as far as this rank can tell them.
     announced: AtomicBool,
-    /// A machine that says nothing for so long is lost.
+    /// A machine that says nothing for this long is lost.
     silence: Duration,
     /// Notes that wait for the endpoint; a caller that holds stripes must not wait for it.
     notes: Mutex<Vec<(usize, Note)>>,
@@ -243,7 +243,7 @@ impl<W: Wire> Am<W> {
         self.topology.is_all_mapped()
     }
 
-    /// Whether the rank has come to its end.
+    /// Returns true if the rank has come to its end.
     pub(super) fn is_closed(&self) -> bool {
         self.closed.load(Ordering::Relaxed)
     }
@@ -333,7 +333,7 @@ impl<W: Wire> Operations for Am<W> {
         }
         let mut start = None;
         loop {
-            // Who is in there takes it.
+            // The thread in the endpoint takes it.
             let Some(mut endpoint) = self.try_endpoint() else { return false };
             let looked = endpoint.look_at_reads();
             let ended = matches!(looked, Ok(Some(()))) && endpoint.take_completion(token);
@@ -364,7 +364,7 @@ impl<W: Wire> Operations for Am<W> {
         if !self.is_one_sided || self.is_closed() || self.fabric.is_inherited() {
             return false;
         }
-        // Who is in there has other things to do.
+        // The thread in the endpoint has other things to do.
         let Some(mut endpoint) = self.try_endpoint() else { return false };
         let is_flushed = endpoint.is_flushed(rank);
         drop(endpoint);
@@ -386,7 +386,7 @@ impl<W: Wire> Operations for Am<W> {
     }
 
     fn poll(&self, events: &mut Events) {
-        // Who is in there may wait for a lock that the caller holds, and handles what there is.
+        // The thread in the endpoint may wait for a lock that the caller holds, and handles what there is.
         if let Some(mut endpoint) = self.try_endpoint() {
             // A caller that has what it waits for need not wait for the network, if a thread sends what it leaves.
             let has_all = !endpoint.events.is_empty() && !endpoint.has_arrivals();

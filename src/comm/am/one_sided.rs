@@ -43,7 +43,7 @@ enum Way {
     Later,
 }
 
-/// Where a byte of an operation is at the peer, where here, and how many follow it at both.
+/// Where a byte of an operation is, at the peer and here, and the number of contiguous bytes from it on at both.
 struct Place {
     offset: usize,
     here: *mut u8,
@@ -51,7 +51,7 @@ struct Place {
 }
 
 impl<W: Wire> Endpoint<W> {
-    /// Begins as much of an operation as can be by transfers. None if it is to be a record.
+    /// Begins as much of an operation as can be by transfers. Returns None if it is to be a record.
     pub(super) fn transfer(&mut self, route: Route, op: &mut Op) -> Result<Option<Written>> {
         let Some(limits) = self.limits.one_sided else { return Ok(None) };
         match op {
@@ -98,7 +98,7 @@ impl<W: Wire> Endpoint<W> {
         Ok(true)
     }
 
-    /// A short get, if it is one transfer that can begin now. Whether it has.
+    /// Begins a short get, if it is one transfer that can begin now. Returns true if it has begun.
     ///
     /// # Safety
     /// The bytes are writable until the completion was polled.
@@ -116,7 +116,7 @@ impl<W: Wire> Endpoint<W> {
         Ok(true)
     }
 
-    /// Looks whether reads have ended. None if none is under way, or something has come from others, which needs a whole look.
+    /// Looks whether reads have ended. None if no read is under way, or if something else has come, which needs a whole look.
     pub(super) fn look_at_reads(&mut self) -> Result<Option<()>> {
         let (origins, events) = (&mut self.origins, &mut self.events);
         let Some(wire) = self.wire.one_sided() else { return Ok(None) };
@@ -127,7 +127,7 @@ impl<W: Wire> Endpoint<W> {
         Ok((!wire.has_arrivals()).then_some(()))
     }
 
-    /// Whether something has come that was not looked at.
+    /// Returns true if something has come that was not looked at.
     pub(super) fn has_arrivals(&mut self) -> bool {
         self.outbox.has_own() || self.wire.one_sided().is_some_and(|wire| wire.has_arrivals())
     }
@@ -190,7 +190,8 @@ impl<W: Wire> Endpoint<W> {
         Ok(Some(Written::All))
     }
 
-    /// Begins a chain of copied pieces in a region, from byte `at` of `len` on. Whether there was room for all of the chain.
+    /// Begins a chain of copied pieces in a region, from byte `at` of `len` on. Returns true if there was room for all of the
+    /// chain.
     #[expect(clippy::too_many_arguments, reason = "one loop for bytes and for blocks, which name their places in different ways")]
     fn copy(
         &mut self,
@@ -230,7 +231,7 @@ impl<W: Wire> Endpoint<W> {
         Ok(are_all)
     }
 
-    /// Whether the runs of a block may be pieces.
+    /// Returns true if the runs of a block may be pieces.
     pub(super) fn is_for_transfer(&self, block: &Block) -> bool {
         let Some(limits) = self.limits.one_sided.filter(|limits| block.there.run() >= limits.run) else { return false };
         match block.what {
@@ -282,7 +283,7 @@ impl<W: Wire> Endpoint<W> {
         Ok(if one_sided(&mut self.wire)?.may_transfer(to)? { Way::Transfer(region) } else { otherwise(true) })
     }
 
-    /// Whether the frame being filled has room for a record of so many words, or the next one has.
+    /// Sends the frame being filled if it lacks room for a record of `words` words. Returns true if there is room now.
     fn makes_room(&mut self, to: usize, words: usize) -> Result<bool> {
         let lacks = |peer: &Peer| peer.requests.as_ref().is_some_and(|frame| !frame.has_room(words, 0, 0));
         if self.peers.get(to).is_some_and(lacks) {
@@ -318,7 +319,7 @@ impl<W: Wire> Endpoint<W> {
         Ok(Handled::Done)
     }
 
-    /// An endpoint tells the regions of a rank.
+    /// An endpoint lists the regions of a rank.
     pub(super) fn know_regions(&mut self, from: usize, record: &Record<'_>) -> Option<()> {
         let ([number, version, first], regions) = record.words.split_first_chunk()?;
         let known = self.peer(from).known(number_of(*number)?);
@@ -373,7 +374,7 @@ impl<W: Wire> Endpoint<W> {
         Ok(())
     }
 
-    /// Whether all that was put to a rank is known to be visible.
+    /// Returns true if all that was put to a rank is known to be visible.
     ///
     /// # Errors
     /// [`Broken`], which is not said again.
@@ -383,7 +384,7 @@ impl<W: Wire> Endpoint<W> {
         Ok(!self.peers.get(to).is_none_or(owes) && one_sided(&mut self.wire)?.have_ended(to)?)
     }
 
-    /// Reports the end of all that was put to a peer, if that takes no message. Whether it does not.
+    /// Reports the end of all that was put to a peer, if that takes no message. Returns false if it takes one.
     fn flush_quietly(&mut self, to: usize, token: Token) -> bool {
         let Some(peer) = self.peers.get_mut(to).filter(|_| self.limits.one_sided.is_some()) else { return false };
         if !peer.has_acknowledged() || !peer.queue.is_empty() {

@@ -11,7 +11,7 @@ use crate::{
 enum Origin {
     /// A value: of an atomic operation, or a flush if it is not wanted.
     Value { token: Token, wanted: bool },
-    /// Bytes; so many messages bring some straight into their place.
+    /// Bytes. `pieces` messages bring some of them straight into their place.
     Data { token: Token, base: *mut u8, runs: Place, rest: usize, pieces: usize },
     /// Bytes that nobody wants any more. Their memory is free when the messages that write it have ended.
     Nobody { token: Token, rest: usize, pieces: usize },
@@ -20,7 +20,7 @@ enum Origin {
 /// Where bytes are laid, of a caller's memory.
 #[derive(Debug)]
 enum Place {
-    /// One behind the other, so many.
+    /// The number of contiguous bytes.
     Run(usize),
     Runs(Box<Runs>),
 }
@@ -49,7 +49,7 @@ impl Origins {
         self.0.add(Origin::Data { token, base, runs, rest: len, pieces: 0 })
     }
 
-    /// Whether the memory for an origin's bytes may still be written.
+    /// Returns true if the memory for an origin's bytes may still be written.
     pub(super) fn wants(&self, id: u64) -> bool {
         matches!(self.0.get(id), Some(Origin::Data { .. }))
     }
@@ -103,7 +103,7 @@ impl Origins {
         Some(event)
     }
 
-    /// Bytes have come, those from packed byte `at` on. The event if they are the last.
+    /// Bytes have come, those from packed byte `at` on. Returns the event if they are the last.
     pub(super) fn data_came(&mut self, id: u64, at: usize, bytes: &[u8]) -> Option<Event> {
         let done = match self.0.get_mut(id)? {
             Origin::Value { .. } => return None,

@@ -10,14 +10,14 @@ use super::{
     wire::{Arrival, Class, Result, Wire},
 };
 
-/// So many frames of its own a rank receives before it looks for those of others.
+/// A rank receives this many frames of its own before it looks for those of others.
 const OWN_IN_A_ROW: usize = 8;
 
-/// See the module's essay.
+/// The frames of one rank that no wire has taken.
 #[derive(Debug)]
 pub(super) struct Outbox {
     rank: usize,
-    /// Frames to the rank itself, and how many of them were received since those of others were looked for.
+    /// Frames to the rank itself. `in_a_row` counts those received since the last look for frames of others.
     own: VecDeque<Frame>,
     in_a_row: usize,
     /// No queue is empty.
@@ -51,7 +51,7 @@ impl Outbox {
         Ok(())
     }
 
-    /// Whether a frame of the rank to itself was not received.
+    /// Returns true if a frame of the rank to itself was not received.
     pub(super) fn has_own(&self) -> bool {
         !self.own.is_empty()
     }

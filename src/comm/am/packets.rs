@@ -29,7 +29,7 @@ const KEPT: usize = 32;
 /// Bytes of the length in front of a frame.
 const LENGTH: usize = size_of::<u32>();
 
-/// See the module's essay.
+/// A wire of rings in the shared mapping.
 #[derive(Debug)]
 pub(in crate::comm) struct Packets {
     fabric: Arc<Fabric>,
@@ -88,7 +88,7 @@ impl Packets {
         sent
     }
 
-    /// Adds a packet to its frame; the frame, if that is all of it.
+    /// Adds a packet to its frame. Returns the frame if that is all of it.
     fn take_in(&mut self, class: Class, from: usize, packet: &[u8]) -> Result<Option<Arrival>> {
         let place = (class as usize, from);
         let (coming, bytes) = match self.coming.remove(&place) {
@@ -186,7 +186,7 @@ mod tests {
         [0, 1].map(|rank| Packets::new(fabric.clone(), Topology::one_machine(rank, 2)))
     }
 
-    /// A frame whose only record has so many bytes, all `value`.
+    /// A frame whose only record has `bytes` bytes, all `value`.
     fn frame(wire: &mut Packets, value: u8, bytes: usize) -> Frame {
         use crate::comm::am::frame::Kind;
         let mut frame = wire.frame();

@@ -19,8 +19,8 @@ use crate::comm::{
 /// Bytes that may be asked for and not be here, and still more be asked for.
 pub(super) const ASKED: usize = 1 << 20;
 
-/// Blocks for a peer that computes are packed: their callers go on at once, where a message from their memory takes until the peer
-/// looks. After so many it is tried again.
+/// Blocks for a peer that computes are packed: their callers go on at once, where a message from their memory takes until the
+/// peer looks. After this many packed blocks, a message from the caller's memory is tried again.
 pub(super) const PACKED: u32 = 32;
 
 /// An operation that is not yet wholly written into frames.
@@ -53,8 +53,8 @@ pub(super) struct Block {
     pub(super) len: usize,
     pub(super) at: usize,
     pub(super) token: Token,
-    /// Its bytes lie here as a message may carry them, without a copy. Who holds the last of these when a message has left tells the
-    /// caller.
+    /// Set if its bytes lie here as a message may carry them, without a copy. The last holder of the token reports to the caller
+    /// when a message has left.
     pub(super) straight: Option<Arc<Token>>,
 }
 
@@ -79,7 +79,7 @@ impl Op {
         }
     }
 
-    /// Whether no piece of it is on its way from the caller's memory.
+    /// Returns true if no piece of it is on its way from the caller's memory.
     pub(super) fn is_whole(&self) -> bool {
         match self {
             Op::Block(block) => block.straight.as_ref().is_none_or(|pieces| Arc::strong_count(pieces) == 1),
@@ -87,7 +87,7 @@ impl Op {
         }
     }
 
-    /// Whether nobody waits for its arrival, so that it may wait for company.
+    /// Returns true if no caller waits for its arrival, so that it may wait for company.
     pub(super) fn is_patient(&self) -> bool {
         match self {
             Op::Put { .. } => true,
@@ -96,7 +96,7 @@ impl Op {
         }
     }
 
-    /// The origin of what it asks for, and how many bytes it has not asked for yet.
+    /// The origin of what it asks for, and the number of bytes that it has not asked for yet.
     pub(super) fn unasked(&self) -> Option<(u64, usize)> {
         match self {
             Op::Get { len, at, origin, .. } => Some((*origin, len - at)),
@@ -108,7 +108,7 @@ impl Op {
         }
     }
 
-    /// Whether it changes something at its target of which no answer tells.
+    /// Returns true if it changes something at its target, and no answer reports that.
     pub(super) fn is_unanswered(&self) -> bool {
         match self {
             Op::Small { kind, .. } => *kind == Kind::Mail,
@@ -118,7 +118,7 @@ impl Op {
         }
     }
 
-    /// Whether it asks for bytes.
+    /// Returns true if it asks for bytes.
     pub(super) fn is_get(&self) -> bool {
         match self {
             Op::Get { .. } => true,
@@ -164,14 +164,14 @@ pub(super) struct Peer {
     pub(super) signals: Vec<Token>,
     /// Bytes asked for that have not come.
     pub(super) asked: usize,
-    /// So many of the next blocks are packed into long frames, because it did not take one promptly from the caller's memory.
+    /// Blocks still to be packed into long frames, because the peer was slow to take one from the caller's memory.
     pub(super) busy: u32,
     /// It is in the list of those that may have something to send.
     pub(super) listed: bool,
     /// Something came since the last beat.
     pub(super) heard: bool,
-    /// Operations of which no answer tells: so many were submitted, so many were before each flush that is not answered, and so many before
-    /// the last one that is.
+    /// Counts of operations that get no answer: `sent` of all, `flushes` of those before each unanswered flush, `handled` of
+    /// those before the last answered one.
     pub(super) sent: u64,
     pub(super) flushes: VecDeque<u64>,
     pub(super) handled: u64,
@@ -183,7 +183,7 @@ pub(super) struct Peer {
     pub(super) known: Vec<Known>,
     /// It was asked to acknowledge what was sent, and has not answered.
     pub(super) acknowledges: bool,
-    /// Flushes that end when so many one-sided transfers have.
+    /// Flushes, each with the number of one-sided transfers that must end before it.
     pub(super) quiet_flushes: VecDeque<(u64, Token)>,
 }
 
@@ -197,7 +197,7 @@ impl Peer {
         &mut self.known[number]
     }
 
-    /// Counts what is submitted. Whether the peer is to be listed as one that has not said that all was handled.
+    /// Counts a submitted operation. Returns true if the peer is to be listed as one that has not said that all was handled.
     pub(super) fn submits(&mut self, is_unanswered: bool, is_flush: bool) -> bool {
         if is_flush {
             self.flushes.push_back(self.sent);
@@ -209,7 +209,7 @@ impl Peer {
         !std::mem::replace(&mut self.unsettled, true)
     }
 
-    /// Whether it has acknowledged all requests that were written.
+    /// Returns true if it has acknowledged all requests that were written.
     pub(super) fn has_acknowledged(&self) -> bool {
         self.credit.is_quiet() && self.requests.as_ref().is_none_or(Frame::is_empty)
     }
@@ -227,7 +227,7 @@ impl Peer {
 /// What one other rank asks for.
 pub(super) type Inbox = Requests<Waiting, Buffer>;
 
-/// A frame of requests and how many of its words are not handled.
+/// A frame of requests, and the number of its words that are not handled.
 #[derive(Debug)]
 pub(super) struct Waiting {
     pub(super) frame: Frame,

@@ -99,7 +99,7 @@ impl<W: Wire> Endpoint<W> {
                     Op::Put { token, .. } => self.events.push(Event::LocalDone(token)),
                     Op::PutSignal { token, .. } => peer.signals.push(token),
                     Op::Block(block) if !matches!(block.what, BlockKind::Get { .. }) => {
-                        // While pieces leave, the last one tells.
+                        // While pieces leave, the last one reports the end.
                         let token = block.straight.map_or(Some(block.token), Arc::into_inner);
                         self.events.extend(token.map(Event::LocalDone));
                     }
@@ -229,7 +229,7 @@ impl<W: Wire> Endpoint<W> {
         self.peers.get_mut(to).map_or(Ok(()), |peer| send_answers(peer, &mut self.wire, &mut self.outbox, to))
     }
 
-    /// Sends what is there for whom there is something.
+    /// Sends what is there, to the peers that something is for.
     pub(super) fn send(&mut self) -> Result<()> {
         self.outbox.resume(&mut self.wire)?;
         for _ in 0..self.busy.len() {
@@ -271,7 +271,7 @@ impl<W: Wire> Endpoint<W> {
         Ok(())
     }
 
-    /// Sends an answer of so many bytes in a long frame. None if there is no such frame now.
+    /// Sends an answer of `payload` bytes in a long frame. Returns None if there is no such frame now.
     pub(super) fn answer_beside(
         &mut self,
         to: usize,
@@ -284,7 +284,7 @@ impl<W: Wire> Endpoint<W> {
         fill(frame.push(kind, 0, words, &[], payload));
         let announcement = self.send_long_frame(frame, to, Use::Answers)?;
         self.answer(to, Kind::LongFrame, &announcement, 0, |_| ())?;
-        // Who asked begins to receive while the next answer is written.
+        // The rank that asked begins to receive while the next answer is written.
         self.send_answers(to).map(Some)
     }
 }

@@ -38,7 +38,7 @@ impl Region {
         Some(Region { offset, len, address, key: u32::try_from(key).ok()? })
     }
 
-    /// The address of an offset that lies in it, and how many bytes are left from there.
+    /// The address of an offset that lies in it, and the number of bytes left from there.
     pub(super) fn at(&self, offset: usize) -> (u64, usize) {
         let into = offset - self.offset;
         (self.address + into as u64, self.len - into)
@@ -90,7 +90,7 @@ pub(super) struct Shutting {
 pub(super) struct Own {
     open: Vec<(Region, Opened)>,
     version: u64,
-    /// Peers that asked since the last revocation; how many have not answered one.
+    /// Peers that asked since the last revocation. `unanswered` counts the peers that have not answered one.
     told: Vec<usize>,
     unanswered: usize,
 }
@@ -121,13 +121,13 @@ impl Own {
         (self.version, told)
     }
 
-    /// Somebody has answered a revocation. None if nobody was to.
+    /// A peer has answered a revocation. None if no answer was due.
     pub(super) fn answered(&mut self) -> Option<()> {
         self.unanswered = self.unanswered.checked_sub(1)?;
         Some(())
     }
 
-    /// Whether all have answered.
+    /// Returns true if all peers have answered.
     pub(super) fn is_revoked(&self) -> bool {
         self.unanswered == 0
     }
@@ -145,7 +145,7 @@ pub(super) struct Known {
     asked: bool,
     /// Since it was asked last.
     misses: u32,
-    /// An answer that it waits for: the version of its revocation, and how many transfers had begun before.
+    /// An answer that it waits for: the version of its revocation, and the number of transfers that had begun before.
     pub(super) owed: Option<(u64, u64)>,
 }
 
@@ -157,7 +157,7 @@ impl Known {
         (offset - region.offset < region.len).then_some(*region)
     }
 
-    /// Nothing is known of a byte. Whether the peer is to be asked.
+    /// Counts an operation in a region that is not known. Returns true if the peer is to be asked.
     pub(super) fn misses(&mut self) -> bool {
         let asks = !self.asked && self.misses.is_multiple_of(MISSES);
         self.misses = self.misses.wrapping_add(1);
@@ -169,12 +169,12 @@ impl Known {
         self.asked = true;
     }
 
-    /// Whether the peer was asked and has not answered.
+    /// Returns true if the peer was asked and has not answered.
     pub(super) fn is_asked(&self) -> bool {
         self.asked
     }
 
-    /// The peer tells its regions, from the `first` one on. None if that cannot be.
+    /// The peer lists its regions, from the `first` one on. None if the list cannot be read.
     pub(super) fn told(&mut self, version: u64, first: usize, words: &[u64]) -> Option<()> {
         let (regions, []) = words.as_chunks() else { return None };
         self.asked = false;
@@ -266,7 +266,7 @@ mod tests {
         let (new, after) = tell(&mut own);
         known.told(new, 0, &after).unwrap();
         assert_eq!((known.find(0), known.find(64)), (Some(region(0, 64, 1)), None));
-        // Nobody was told since.
+        // No peer has learned of it since.
         own.revoke();
         assert_eq!(own.revoke().1, [0_usize; 0]);
     }

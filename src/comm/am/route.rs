@@ -26,14 +26,14 @@ impl Route {
     }
 }
 
-/// See the module's essay.
+/// How this rank reaches the others.
 #[derive(Debug)]
 pub(super) struct Routes {
     topology: Topology,
     by_agents: bool,
     /// Routes that were searched for, where nodes are a table.
     found: FxHashMap<usize, Route>,
-    /// So many ranks this endpoint answers for, from its own on.
+    /// The number of ranks that this endpoint answers for, from its own on.
     pub(super) answers_for: usize,
 }
 
@@ -70,10 +70,10 @@ impl Routes {
     }
 }
 
-/// Whether no node has more ranks than an agent may answer for. If not, so many are allowed.
+/// Checks that this rank's node has no more ranks than an agent may answer for. Passes also if no rank sees any memory.
 ///
 /// # Errors
-/// How many are allowed.
+/// The number of ranks allowed.
 pub(in crate::comm) fn fits(topology: &Topology) -> Result<(), usize> {
     if topology.is_hidden() || topology.ranks_here() <= MOST_RANKS { Ok(()) } else { Err(MOST_RANKS) }
 }

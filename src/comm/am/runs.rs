@@ -68,12 +68,12 @@ impl Runs {
         (run > 0 && runs.levels().iter().all(|level| level.0 > 0)).then_some(runs)
     }
 
-    /// Whether there is one.
+    /// Returns true if there is only one run.
     pub(super) fn is_one(&self) -> bool {
         self.depth == 0
     }
 
-    /// Whether they follow one another without a gap, in their order.
+    /// Returns true if they follow one another without a gap, in their order.
     pub(super) fn is_packed(&self) -> bool {
         let mut next = self.run as isize;
         self.levels().iter().rev().all(|&(count, stride)| {
@@ -91,7 +91,7 @@ impl Runs {
         &self.levels[..self.depth]
     }
 
-    /// How many runs there are; none if that is no number.
+    /// The number of runs. None if it overflows.
     pub(super) fn count(&self) -> Option<usize> {
         self.levels().iter().try_fold(1_usize, |all, level| all.checked_mul(level.0))
     }
@@ -111,8 +111,8 @@ impl Runs {
         self.count()?.checked_mul(self.run)
     }
 
-    /// How many of the packed bytes from `at` on go into `room` bytes: whole runs where they fit, else a part of one run that is a
-    /// multiple of `unit`. None if not even that has room.
+    /// The number of packed bytes from `at` on that go into `room` bytes: whole runs where they fit, else a part of one run that
+    /// is a multiple of `unit`. None if not even that has room.
     pub(super) fn piece(&self, at: usize, rest: usize, room: usize, unit: usize) -> Option<usize> {
         let within = at % self.run;
         let len = if within == 0 && self.run <= room && self.depth > 0 {
@@ -123,13 +123,13 @@ impl Runs {
         Some(len.min(rest)).filter(|&len| len > 0)
     }
 
-    /// Whether packed bytes are whole runs, or a part of one.
+    /// Returns true if packed bytes are whole runs, or a part of one.
     pub(super) fn is_part(&self, at: usize, len: usize) -> bool {
         let run = self.run;
         len == 0 || run > 0 && (at.is_multiple_of(run) && len.is_multiple_of(run) || at % run + len <= run)
     }
 
-    /// Whether all runs lie in `0..len` if the first begins at `at`. Nothing that arrived is touched before.
+    /// Returns true if all runs lie in `0..len` when the first begins at `at`. Nothing that arrived is touched before this check.
     pub(super) fn lie_inside(&self, at: usize, len: usize) -> bool {
         let (mut low, mut high) = (at as i128, at as i128 + self.run as i128);
         for &(count, stride) in self.levels() {

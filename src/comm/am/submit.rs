@@ -51,7 +51,7 @@ impl<W: Wire> Am<W> {
         self.report(submitted);
     }
 
-    /// A put of contiguous bytes, which goes straight from so many on.
+    /// A put of contiguous bytes, which goes straight from `straight` bytes on.
     pub(super) fn put_op(&self, offset: usize, local: Local, token: Token, straight: usize) -> Op {
         let Local { ptr, len } = local;
         if len >= self.contiguous {

@@ -1,8 +1,8 @@
 //! What the active messages do for supervisors: they carry notes, ask silent machines, tell the end of the job, and know whether all that
 //! a rank has sent was handled.
 //!
-//! A caller that holds stripes must not wait for the endpoint, whose handler may wait for them. So notes are queued, and whoever looks at
-//! the network next takes them.
+//! A caller that holds stripes must not wait for the endpoint, whose handler may wait for them. So notes are queued, and the next
+//! thread that looks at the network takes them.
 
 use std::{
     sync::atomic::Ordering,
@@ -73,8 +73,8 @@ impl<W: Wire> Am<W> {
         }
     }
 
-    /// Whether all was handled that this rank has put, signaled or mailed, and its caller knows all that has come. Not known while another
-    /// thread of the rank is in the endpoint, which may wait for stripes that the caller holds.
+    /// Returns true if all was handled that this rank has put, signaled or mailed, and its caller knows all that has come. None
+    /// while another thread of the rank is in the endpoint, which may wait for stripes that the caller holds.
     pub(super) fn is_settled(&self) -> Option<bool> {
         if self.is_closed() || self.fabric.is_inherited() {
             return Some(false);
@@ -93,13 +93,14 @@ impl<W: Wire> Am<W> {
         }
     }
 
-    /// Asks machines that are silent whether they are there, so long after it did so last. Whether it did.
+    /// Asks silent machines whether they are there, `elapsed` after it last did so. Returns false if another thread is in the
+    /// endpoint.
     pub(super) fn beat_once(&self, elapsed: Duration) -> bool {
         if self.is_closed() || self.fabric.over().load(Ordering::Relaxed) != 0 {
             return true;
         }
         let Some(mut endpoint) = self.try_endpoint() else { return false };
-        // Asked of who holds the endpoint: a rank that leaves asks for the last acknowledgements there.
+        // Checked with the endpoint held: a rank that leaves asks for the last acknowledgements there.
         if self.leaves.load(Ordering::Relaxed) {
             return true;
         }
@@ -121,8 +122,8 @@ impl<W: Wire> Am<W> {
 }
 
 impl<W: Wire> Endpoint<W> {
-    /// Whether all was handled that this rank has put, signaled or mailed, and its caller knows all that has come. Asks those who have not
-    /// said so.
+    /// Returns true if all was handled that this rank has put, signaled or mailed, and its caller knows all that has come. Asks
+    /// the peers that have not said so.
     pub(super) fn settle(&mut self) -> Result<bool> {
         let mut list = std::mem::take(&mut self.unsettled);
         let mut asked = Ok(());
@@ -147,7 +148,7 @@ impl<W: Wire> Endpoint<W> {
         peer.handled = peer.flushes.pop_front().unwrap_or(peer.handled);
     }
 
-    /// One more beat, so long after the last one. A rank whose machine does not answer any more.
+    /// Does one more beat, `elapsed` after the last one. Returns a rank whose machine does not answer any more.
     pub(super) fn beat(&mut self, elapsed: Duration) -> Result<Option<usize>> {
         for (rank, _) in self.peers.iter().skip(self.met).filter(|(rank, _)| !self.topology.is_near(*rank)) {
             self.beats.meets(rank, self.topology.machine(rank));
@@ -219,7 +220,7 @@ mod tests {
         let wait = rank.published_wait(0, 0).expect("all was handled");
         {
             let _endpoint = am.endpoint();
-            // Whether all was handled is not known: said later.
+            // It is not known that all was handled, so the end is published later.
             rank.publish_end();
             rank.publish_wait(Some(1), "a lock");
             assert_eq!(rank.published_wait(0, 0).map(|wait| wait.looks), Some(wait.looks));

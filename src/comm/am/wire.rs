@@ -81,7 +81,7 @@ pub(crate) trait Wire: Send + fmt::Debug {
         None
     }
 
-    /// Prepares for a sleep of the rank: whether an arrival wakes it.
+    /// Prepares for a sleep of the rank. Returns true if an arrival wakes it.
     fn arm(&mut self) -> bool {
         false
     }
@@ -104,9 +104,10 @@ pub(crate) enum Wakes {
     All,
 }
 
-/// Lets one thread sleep until something arrives. It needs no lock that those who look at the wire hold.
+/// Lets one thread sleep until something arrives. It needs no lock that another thread holds while it looks at the wire.
 pub(crate) trait Sleeper: Send + Sync + fmt::Debug {
-    /// Prepares for a sleep: whether that can be done. What came before does not end the sleep, so look once more in between.
+    /// Prepares for a sleep. Returns true if that can be done. What came before does not end the sleep, so look once more in
+    /// between.
     fn arm(&self, wakes: Wakes) -> bool;
 
     /// Sleeps until something has come since [`arm`](Self::arm), or the limit has passed.
@@ -140,13 +141,13 @@ pub(crate) trait OneSided {
     /// [`Broken`].
     fn shut(&mut self, opened: Opened) -> Result<()>;
 
-    /// Whether transfers with a peer can begin now. If not, a connection is on its way.
+    /// Returns true if transfers with a peer can begin now. If not, a connection is on its way.
     ///
     /// # Errors
     /// [`Broken`].
     fn may_transfer(&mut self, with: usize) -> Result<bool>;
 
-    /// Begins to write copies of pieces. How many; fewer than all if there is no more room.
+    /// Begins to write copies of `pieces`. Returns the number of pieces begun: fewer than all if there is no more room.
     ///
     /// # Safety
     /// The bytes at `here` are readable during the call. `there` is open at the peer until the transfer has ended.
@@ -155,8 +156,8 @@ pub(crate) trait OneSided {
     /// [`Broken`].
     unsafe fn write(&mut self, to: usize, pieces: &[Piece]) -> Result<usize>;
 
-    /// Begins to read pieces that follow one another in what `origin` asks for, from byte `at` on. How many. [`take_read`](Self::take_read)
-    /// hands them out; nobody looks at their `here`.
+    /// Begins to read pieces that follow one another in what `origin` asks for, from byte `at` on. Returns the number of pieces
+    /// begun. [`take_read`](Self::take_read) hands them out; nobody looks at their `here`.
     ///
     /// # Safety
     /// `there` is open at the peer until the transfer has ended.
@@ -174,25 +175,26 @@ pub(crate) trait OneSided {
     /// [`Broken`].
     unsafe fn go_straight(&mut self, with: usize, reads: bool, piece: Piece, id: BulkId) -> Result<bool>;
 
-    /// Hands out copies of what was read: the origin, the place in it, the bytes. Whether there was anything.
+    /// Hands out copies of what was read: the origin, the place in it, the bytes. Returns true if there was anything.
     fn take_read(&mut self, each: &mut dyn FnMut(u64, usize, &[u8])) -> bool;
 
-    /// Whether all transfers with a peer have ended, and what was read was handed out. Looks at the network if that was not known.
+    /// Returns true if all transfers with a peer have ended, and what was read was handed out. Looks at the network if that was
+    /// not known.
     ///
     /// # Errors
     /// [`Broken`].
     fn have_ended(&mut self, with: usize) -> Result<bool>;
 
-    /// Looks for the end of what is read. Whether something is read, or was.
+    /// Looks for the end of reads. Returns true if a read is under way, or has ended and was not handed out.
     ///
     /// # Errors
     /// [`Broken`].
     fn look_for_read(&mut self) -> Result<bool>;
 
-    /// Whether something has come that [`Wire::receive`] has not handed out, as far as is known.
+    /// Returns true if something is known to have come that [`Wire::receive`] has not handed out.
     fn has_arrivals(&self) -> bool;
 
-    /// How many transfers with a peer have begun, and how many of them have ended. They end in their order.
+    /// The numbers of transfers with a peer that have begun, and that have ended. They end in their order.
     fn transfers(&self, with: usize) -> Transfers;
 }
 
@@ -268,12 +270,12 @@ pub(crate) struct BulkLimits {
 pub(crate) const LEAST_FRAME: usize = 512;
 
 impl Limits {
-    /// Contiguous puts and gets from so many bytes on are bulk messages.
+    /// The length in bytes from which contiguous puts and gets are bulk messages.
     pub(super) fn contiguous(&self) -> usize {
         self.bulk.map_or(usize::MAX, |bulk| bulk.contiguous)
     }
 
-    /// Packed bytes from so many on travel in bulk messages.
+    /// The number of packed bytes from which they travel in bulk messages.
     pub(super) fn packed(&self) -> usize {
         self.bulk.map_or(usize::MAX, |bulk| bulk.packed)
     }
@@ -288,12 +290,12 @@ impl Limits {
         Frame::room_when_empty(self.frame, 2, 0)
     }
 
-    /// Whether an answer of so many bytes comes in a long frame.
+    /// Returns true if an answer of `bytes` bytes comes in a long frame.
     pub(super) fn is_long(&self, bytes: usize) -> bool {
         bytes > self.longest_answer()
     }
 
-    /// Bytes that one answer brings, of so many.
+    /// The most bytes that one answer brings, where `rest` bytes are wanted.
     pub(super) fn most_asked(&self, rest: usize) -> usize {
         if rest > self.packed() { Frame::room_when_empty(LONG_FRAME, 2, 0) } else { self.longest_answer() }
     }

@@ -212,7 +212,7 @@ impl Flight<'_> {
 
 impl Drop for Flight<'_> {
     fn drop(&mut self) {
-        // An error before has been told; here nothing but the end of all transfers counts.
+        // An error before has been reported; here nothing but the end of all transfers counts.
         let _ = self.finish();
     }
 }

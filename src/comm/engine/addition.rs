@@ -41,7 +41,7 @@ pub(crate) struct Segment {
 /// Adds `scale` times `packed` to runs of `run` bytes at these offsets of a segment, under the stripes of its lock word at `lock`.
 /// The runs come one after the other in `packed`. Each element is changed atomically with respect to other accumulates.
 ///
-/// Waits for the lock, whose holder is a processor in the middle of a slab; so whoever calls holds no stripe and no claim of any
+/// Waits for the lock, whose holder is a processor in the middle of a slab. So the caller holds no stripe and no claim of any
 /// lock, and no lock of the conduit that a processor may want in [`wait`](crate::comm::Conduit::wait).
 /// `over` is [`Conduit::over`](crate::comm::Conduit::over).
 ///

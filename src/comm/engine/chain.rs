@@ -7,7 +7,7 @@ use crate::comm::{Conduit, PublishedWait, node::TOLD};
 /// Follows a chain of waits.
 struct Chain<'c> {
     conduit: &'c dyn Conduit,
-    /// How many ranks the next one is behind the last that is asked, and tells of those behind it.
+    /// How far behind the last rank asked the next one is, in ranks. An answer also describes ranks behind the one that gives it.
     hops: usize,
 }
 
@@ -60,8 +60,8 @@ pub(crate) fn end_of_chain(conduit: &dyn Conduit, mut rank: usize) -> usize {
     rank
 }
 
-/// Which of several awaited ranks to publish: one whose own wait leads to this rank, or one that waits at all, or the first. And whether
-/// its wait leads to this rank.
+/// Which of several awaited ranks to publish: one whose own wait leads to this rank, or one that waits at all, or the first. True
+/// if its wait leads to this rank.
 pub(crate) fn one_of(conduit: &dyn Conduit, awaited: impl Iterator<Item = usize>) -> Option<(usize, bool)> {
     let mut visited = HashSet::new();
     let (mut any, mut first) = (None, None);

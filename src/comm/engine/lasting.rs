@@ -1,5 +1,5 @@
-//! A wait that lasts: it ends when the job is over, when the user's limit is reached, or when it can never end well; it says
-//! once who is missing.
+//! A wait that lasts: it ends when the job is over, when the user's limit is reached, or when it can never end well. It says once
+//! which ranks are missing.
 //!
 //! # Ranks that wait for each other
 //!
@@ -38,16 +38,16 @@ use crate::{
 };
 
 /// How long to let others go before looking again at what changes without a word to this rank, a lock that is released for
-/// instance. Longer than a slab of an accumulate stays under its lock (256 KiB: 2 µs in caches, 13 µs from memory, `accumulate` in
-/// benches/compare), so that a look seldom meets the same holder. Who sleeps meanwhile is back after some 100 µs: the kernel adds
-/// the slack of its timers, 50 µs, and what it takes to wake.
+/// instance. Longer than a slab of an accumulate stays under its lock (256 KiB: 2 µs in caches, 13 µs from memory, `accumulate`
+/// in benches/compare), so that a look seldom meets the same holder. A thread that sleeps meanwhile is back after some 100 µs:
+/// the kernel adds the slack of its timers, 50 µs, and what it takes to wake.
 pub(super) const TURN: Duration = Duration::from_micros(20);
 
 /// A wait that lasts looks less often: it is late by this part of it at most, and never looks less often than that.
 const PART: u32 = 64;
 const LONGEST_TURN: Duration = Duration::from_millis(10);
 
-/// A waiter says who is missing after this long, once.
+/// A waiter says once which ranks are missing, after this long.
 const SAY_AFTER: Duration = Duration::from_secs(10);
 
 /// A wait ends when it has looked hopeless for this long without a break: whatever was on the way has arrived by then.
@@ -79,15 +79,15 @@ pub(crate) trait Waiter {
     fn object(&self) -> String {
         String::new()
     }
-    /// Whether any rank may end the wait.
+    /// Returns true if any rank may end the wait.
     fn awaits_anybody(&self) -> bool {
         false
     }
-    /// Whether the wait is one that a rank comes to when it has done all that others wait for. It is others that wait in vain then.
+    /// Returns true if a rank comes to this wait when it has done all that others wait for. Then the others wait in vain.
     fn is_last(&self) -> bool {
         false
     }
-    /// Whether this rank is the one to say who is missing, where many wait for the same.
+    /// Returns true if this rank is the one to say which ranks are missing, where many wait for the same thing.
     fn speaks(&self) -> bool {
         true
     }
@@ -182,7 +182,8 @@ impl<'c> Lasting<'c> {
         Ok(())
     }
 
-    /// Publishes the wait, as one that has looked once more. A wait for nobody is none: who makes it may hold stripes, and others wait for it.
+    /// Publishes the wait, as one that has looked once more. A wait for no rank is none: its thread may hold stripes, and others
+    /// wait for it.
     fn publish(&mut self, waiter: &dyn Waiter) {
         let own = self.conduit.rank();
         let awaited = if waiter.awaits_anybody() { Some(own) } else { waiter.awaits() };
@@ -239,12 +240,12 @@ struct Cycle {
 }
 
 impl Cycle {
-    /// Whether these are the same waits.
+    /// Returns true if `waits` are the waits of this cycle.
     fn is_of(&self, waits: &[(usize, PublishedWait)]) -> bool {
         self.waits.len() == waits.len() && self.waits.iter().zip(waits).all(|(a, b)| (a.0, a.1.number) == (b.0, b.1.number))
     }
 
-    /// Whether what is seen now says that this is a deadlock.
+    /// Returns true if `waits`, as seen now, show that this is a deadlock.
     fn is_proven_by(&mut self, waits: &[(usize, PublishedWait)], now: Duration) -> bool {
         if !self.is_of(waits) || waits.iter().any(|(_, wait)| wait.at < self.since) {
             return false;
@@ -324,7 +325,8 @@ mod tests {
             Ranks { fake, clock, waits }
         }
 
-        /// Rank 0 looks ten times a second for so long, and `others` change what they publish after each of its looks.
+        /// Rank 0 looks ten times a second for this many `seconds`, and `others` change what they publish after each of its
+        /// looks.
         fn wait(
             &self,
             awaited: Option<usize>,
@@ -393,7 +395,7 @@ mod tests {
 
     #[test]
     fn a_cycle_of_waits_that_change_is_none() {
-        // Each second rank 2 waits anew for rank 0: there is a cycle at every look, and never the same.
+        // Each second rank 2 waits anew for rank 0: there is a cycle at every look, but a new one each second.
         let ranks = Ranks::new(&[Some(2), Some(0)]);
         let busy = |turn: usize, others: &mut [Option<PublishedWait>]| {
             look(turn, others);

@@ -13,7 +13,7 @@
 //! | `strided`, `accumulate`, `remote_lock` | protocols for peers whose memory is not mapped |
 //! | `addition` | the owner's side of native accumulates, for conduits |
 //! | `stripe_lock` | waiting for the lock of memory that is mapped, in a call and in a handler |
-//! | `lasting`, `chain` | waits that last: how they end, what they print, how deadlocks are found; who waits for whom |
+//! | `lasting`, `chain` | waits that last: how they end, what they print, how deadlocks are found; which rank waits for which |
 
 pub(crate) mod accumulate;
 pub(crate) mod addition;
@@ -197,7 +197,7 @@ impl Engine {
         Request::new(self.serial(), label, owner, outstanding, ordered)
     }
 
-    /// Whether this process was forked by the rank, whose network is not its own.
+    /// Returns true if this process was forked by the rank, whose network is not its own.
     fn is_inherited(&self) -> bool {
         self.conduit.over().load(Ordering::Relaxed) == INHERITED
     }
@@ -248,7 +248,7 @@ impl Engine {
         self.finish(request).map(|_| ())
     }
 
-    /// Waits for all transfers of a request and takes it out of the table; the value that it brought.
+    /// Waits for all transfers of a request and takes it out of the table. Returns the value that it brought.
     fn finish(&self, id: RequestId) -> Result<Option<u64>, Error> {
         let mut table = self.lock();
         // Most puts, and gets of networks that answer at once.
@@ -286,7 +286,7 @@ impl Engine {
         Ok(kept.and_then(|buffer| buffer.0.downcast::<B>().ok()).map(|buffer| *buffer))
     }
 
-    /// Whether a request is complete; makes progress.
+    /// Makes progress. Returns true if a request is complete.
     pub(crate) fn test(&self, request: RequestId) -> bool {
         self.progress();
         self.lock().is_complete(request)
@@ -311,7 +311,7 @@ impl Engine {
     /// Everything that this rank put before is visible at its targets, or only at `rank`; returns what failed since the last
     /// fence.
     pub(crate) fn fence(&self, rank: Option<usize>, label: &Label) -> Result<(), Error> {
-        // What was stored into mapped memory: pairs with the acquire of whoever is told about it.
+        // For what was stored into mapped memory: pairs with the acquire of a thread that learns of it.
         std::sync::atomic::fence(Ordering::SeqCst);
         if self.capabilities.window == usize::MAX {
             // Nothing is ever in flight on a conduit with mapped peers only.
@@ -361,7 +361,7 @@ impl Engine {
                 }
                 self.conduit.wait(Duration::from_millis(1));
             }
-            // The caller has its error: no fence tells it again.
+            // The caller has its error: no fence reports it again.
             self.lock().remove(request);
         }
         issued.and(waited)

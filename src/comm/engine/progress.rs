@@ -1,8 +1,9 @@
 //! Progress: what `poll` reports reaches the request table here, and mail is sent and received.
 //!
-//! One thread of a rank at a time polls and handles what came: mail of one sender keeps the order of its arrival although any thread
-//! may take it. Whoever holds that right neither waits nor sleeps, so the others get it soon; it is taken before the table's lock and
-//! never inside it. In virtual time other ranks run while one polls, so there a thread that finds another in it goes on.
+//! One thread of a rank at a time polls and handles what came: mail of one sender keeps the order of its arrival although any
+//! thread may take it. The thread that holds that right neither waits nor sleeps, so the others get it soon; it is taken before
+//! the table's lock and never inside it. In virtual time other ranks run while one polls, so there a thread that finds another in
+//! it goes on.
 
 use super::{
     Engine,
@@ -59,7 +60,7 @@ impl Engine {
         self.wait_until(label, || self.conduit.mail(rank, Mail { key, words }).is_ok().then_some(()))
     }
 
-    /// The next three words that were sent to a key, and by whom.
+    /// The sender of the next mail to a key, and its three words.
     pub(crate) fn receive_mail(&self, key: u64, waiter: &dyn Waiter) -> Result<(usize, [u64; 3]), Error> {
         self.wait_until(waiter, || {
             let mut table = self.lock();
@@ -96,7 +97,8 @@ mod tests {
         let (polled, next) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
         let (inside, entered) = mpsc::channel();
         let seen = polled.clone();
-        // Who polls first takes the first letter and then loses its core while the other thread polls, if that one can.
+        // The thread that polls first takes the first letter. It then loses its core while the other thread polls, if that one
+        // can.
         let engine = Engine::new(
             Arc::new(Fake::new(move |call| {
                 let Call::Poll = call else { return None };

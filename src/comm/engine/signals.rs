@@ -37,7 +37,7 @@ impl Engine {
             let signal = SignalWord { offset: word, op: SignalOp::Set, value };
             return self.put_signal(Direction::Signal, rank, offset, bytes, signal, label);
         }
-        // What was stored into mapped memory: pairs with the acquire of whoever is told about it.
+        // For what was stored into mapped memory: pairs with the acquire of a thread that learns of it.
         fence(Ordering::SeqCst);
         let value = value.to_ne_bytes();
         if !capabilities.order.put_put {
@@ -70,7 +70,7 @@ impl Engine {
         label: &Label,
     ) -> Result<(), Error> {
         if self.capabilities.order.put_put {
-            // Behind what was put before by itself; what of that is known to have failed is told as by a fence.
+            // The network keeps it behind earlier puts. Those that are known to have failed are reported as by a fence.
             self.lock().untold().map_or(Ok(()), Err)?;
         } else {
             self.fence(Some(rank), label)?;

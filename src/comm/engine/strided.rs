@@ -120,7 +120,7 @@ fn as_one_run<'a, T: Element, D: Dimension>(strides: &D, from: &Source<'a, T, D>
     })
 }
 
-/// Whether a block is one transfer.
+/// Returns true if a block is one transfer.
 fn goes_as_block(engine: &Engine, loops: &Loops) -> bool {
     let takes_blocks = engine.conduit().capabilities().native.blocks && loops.levels().len() <= BLOCK_LEVELS;
     loops.run() < BLOCK_RUN && takes_blocks && loops.runs() > 1

@@ -1,11 +1,11 @@
 //! Waiting for stripes of a mapped lock: as a processor does between two looks of its own, and as a handler of messages does.
 //!
-//! Who adds to the memory of a node, one of its processors or the handler of a message from elsewhere, takes the same stripes of the
-//! same word ([`Stripes`]). A handler runs inside [`Operations::poll`](crate::comm::Operations::poll) or in a thread of the conduit, handles
-//! what arrived in its order, and so waits where it is. Hence the rule that keeps it from waiting for the very thread it runs in, or
-//! for one that waits for the right to poll: **who holds a stripe or a claim does not poll**, until it has given them back. That
-//! is enough: holders then depend only on holders of locks of higher ranks and on nothing that arrives, and a handler holds one
-//! set for no longer than it adds.
+//! All that add to the memory of a node take the same stripes of the same word ([`Stripes`]): its processors, and the handler of
+//! a message from elsewhere. A handler runs inside [`Operations::poll`](crate::comm::Operations::poll) or in a thread of the
+//! conduit, handles what arrived in its order, and so waits where it is. Hence the rule that keeps it from waiting for the very
+//! thread it runs in, or for one that waits for the right to poll: **the holder of a stripe or a claim does not poll**, until it
+//! has given them back. That is enough: holders then depend only on holders of locks of higher ranks and on nothing that arrives,
+//! and a handler holds one set for no longer than it adds.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -41,7 +41,8 @@ pub(super) fn lock_in_handler<'a>(lock: &Stripes<'a>, mask: u64, over: &AtomicU3
     held.ok()
 }
 
-/// Looks until the stripes are free; `pause` lets others go between two looks, knows whether a claim stands, and may give up.
+/// Looks until the stripes are free. `pause` lets others go between two looks, and may give up; its argument is true if the
+/// waiter has a claim.
 fn insist<'a, E>(
     lock: &Stripes<'a>,
     mask: u64,
@@ -95,7 +96,7 @@ mod tests {
         let held = insist(&stripes, ALL, 1, |claimed| {
             pauses += 1;
             assert_eq!(claimed, pauses > PATIENCE, "after {pauses} pauses");
-            // Free stripes are for others until somebody claims.
+            // Free stripes are for others until a thread claims.
             assert_eq!(stripes.try_lock(0b10).is_some(), !claimed);
             if pauses == PATIENCE + 3 {
                 holder = None;

@@ -85,7 +85,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Starts a transfer of so many bytes of a call when it has its place in the window, behind those that it must not overtake.
+    /// Starts a transfer of `len` bytes of a call when it has its place in the window, behind those that it must not overtake.
     pub(super) fn issue(
         &self,
         call: &Call,
@@ -137,7 +137,7 @@ impl Engine {
             drop(table);
             lasting.get_or_insert_with(|| Lasting::new(&*self.conduit, self.timeout)).look(&Room { rank, window })?;
             self.progress();
-            // A completion is reported once. If that poll was told of the last one, a wait would be for one transfer more.
+            // A completion is reported once. If that poll got the last one, a wait would be for one transfer more.
             if self.lock().in_flight >= window {
                 // Another thread of this rank may find what ends: no word comes of that.
                 self.conduit.wait(TURN);
@@ -145,7 +145,7 @@ impl Engine {
         }
     }
 
-    /// Whether the network keeps a transfer behind earlier puts to the same target.
+    /// Returns true if the network keeps a transfer behind earlier puts to the same target.
     fn keeps_order(&self, direction: Direction) -> bool {
         let order = self.capabilities.order;
         match direction {
@@ -154,7 +154,7 @@ impl Engine {
         }
     }
 
-    /// An operation on a word of a rank's memory; the old value.
+    /// Does an operation on a word of a rank's memory. Returns the old value.
     ///
     /// # Panics
     /// If the processor cannot reach the word that it is sent to.

@@ -28,7 +28,7 @@ use crate::{
 };
 pub(super) use puts::{Flush, FlushOutcome};
 
-/// Who asked for a request; for errors.
+/// The array, operation and caller of a request, for errors.
 #[derive(Clone, Debug)]
 pub(crate) struct Label {
     pub(crate) array: Arc<str>,
@@ -65,7 +65,7 @@ pub(crate) struct Serial(pub(super) u64);
 pub(crate) struct Call {
     pub(super) serial: Serial,
     pub(super) request: Cell<Option<RequestId>>,
-    /// Of a request that is not in the table from the start: whose it is, and whether it keeps its order.
+    /// Of a request that is not in the table from the start: its label, and true if it keeps its order.
     pub(super) late: Option<(Label, bool)>,
 }
 
@@ -147,7 +147,7 @@ pub(super) struct Request {
 /// Whose memory the transfers of a request touch.
 #[derive(Debug)]
 pub(super) enum Owner {
-    /// The caller's, who waits for the request before the memory's life ends.
+    /// The caller's. The caller waits for the request before the memory's life ends.
     Caller,
     /// The request's, until completion: then it is freed, or `kept` for the handle.
     Request { buffer: Buffer, kept: bool, outcome: Arc<Outcome> },
@@ -168,7 +168,7 @@ impl Request {
         Request { serial, label, peer, outstanding, failed, value, detached, owner, admitted, gets, ordered, flush }
     }
 
-    /// Whether it waits for a single get.
+    /// Returns true if it waits for a single get.
     pub(super) fn is_one_get(&self) -> bool {
         self.outstanding == 1 && self.gets
     }
@@ -221,7 +221,7 @@ impl Table {
         self.requests.remove(request.0)
     }
 
-    /// How many requests there are: those in flight, and those that a call is about to take.
+    /// The number of requests: those in flight, and those that a call is about to take.
     #[cfg(test)]
     pub(super) fn held(&self) -> usize {
         self.requests.values().count()
@@ -233,12 +233,12 @@ impl Table {
         request.failure().map_or(Ok(request.value), Err)
     }
 
-    /// Whether nothing of a request is in flight; a request that is not in the table is complete.
+    /// Returns true if nothing of a request is in flight. A request that is not in the table is complete.
     pub(super) fn is_complete(&self, request: RequestId) -> bool {
         self.get(request).is_none_or(|request| request.outstanding == 0)
     }
 
-    /// Whether nothing is in flight of what was issued before a call.
+    /// Returns true if nothing is in flight of what was issued before `limit`.
     pub(super) fn is_complete_before(&self, limit: Serial) -> bool {
         self.requests.values().all(|request| request.serial >= limit || request.outstanding == 0)
     }
@@ -265,7 +265,7 @@ impl Table {
         }
     }
 
-    /// Whose call it is, and whether its transfers keep their order.
+    /// The label of a call, and true if its transfers keep their order.
     pub(super) fn label<'l>(&'l self, call: &'l Call) -> Option<(&'l Label, bool)> {
         match &call.late {
             Some((label, ordered)) => Some((label, *ordered)),

@@ -13,7 +13,7 @@ use crate::{comm::kit::peers::Peers, error::Error};
 pub(in crate::comm) struct FlushOutcome(Arc<OnceLock<Failure>>);
 
 impl FlushOutcome {
-    /// Says so once: it may be said at completion, and by whoever joins after that.
+    /// Keeps the first failure. It may come at completion, and again from a flush that joins after that.
     pub(super) fn fails(&self, failure: Failure) {
         let _ = self.0.set(failure);
     }
@@ -67,12 +67,13 @@ impl Table {
         }
     }
 
-    /// Whether a rank has puts of other calls than this one that may not be visible yet.
+    /// Returns true if a rank has puts of other calls than this one that may not be visible yet.
     pub(in crate::comm) fn is_dirty(&self, rank: usize, call: &Call) -> bool {
         self.puts.peers.get(rank).is_some_and(|puts| puts.last.is_some_and(|last| last != call.serial || puts.others))
     }
 
-    /// What was put to a rank, or to any, needs no flush where it is visible already. Whether all of it is.
+    /// Forgets what was put to a rank, or to any, where it is visible already: it needs no flush. Returns true if all of it is
+    /// visible.
     pub(in crate::comm) fn see_flushed(&mut self, rank: Option<usize>, is_flushed: impl Fn(usize) -> bool) -> bool {
         let Puts { peers, dirty } = &mut self.puts;
         // Once a rank needs a flush, the network is not asked about the others.
@@ -142,7 +143,7 @@ impl Table {
             return Some(puts);
         };
         match self.requests.get_mut(under_way.0) {
-            // One that has failed covers nothing: who joins it fails too.
+            // One that has failed covers nothing: a flush that joins it fails too.
             Some(request) if request.outstanding > 0 || request.failed.is_some() => {
                 let outcome = request.flush.get_or_insert_default().clone();
                 if let (0, Some(failure)) = (request.outstanding, request.failed()) {

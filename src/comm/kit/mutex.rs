@@ -3,7 +3,7 @@
 
 use std::sync::{MutexGuard, PoisonError, TryLockError};
 
-/// See the module's essay.
+/// A lock that ignores poisoning.
 #[derive(Debug, Default)]
 pub(crate) struct Mutex<T: ?Sized>(std::sync::Mutex<T>);
 

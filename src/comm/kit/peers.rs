@@ -6,10 +6,10 @@ use std::collections::HashMap;
 
 use rustc_hash::FxBuildHasher;
 
-/// Of so few, an entry is found by a look at all: they lie in fewer lines of the cache than a table and they.
+/// Up to this number of entries, a look at all of them finds one: they alone lie in fewer lines of the cache than with a table.
 const FEW: usize = 4;
 
-/// See the module's essay.
+/// An entry for each rank that something was exchanged with.
 #[derive(Debug, Default)]
 pub(in crate::comm) struct Peers<P> {
     /// Where the entry of a rank is, if there are more than a few.

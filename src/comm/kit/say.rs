@@ -10,14 +10,14 @@ use rustix::{
     fd::AsFd,
 };
 
-/// Prints one line of stderr by one write, so that lines of ranks do not mix. If it cannot be written, as to a launcher that is gone,
-/// nobody else can be told.
+/// Prints one line of stderr by one write, so that lines of ranks do not mix. If it cannot be written, as to a launcher that is
+/// gone, nobody else can be reached.
 pub(crate) fn say(line: impl fmt::Display) {
     let _ = write_all(io::stderr(), format!("global-arrays: {line}\n").as_bytes());
 }
 
-/// Writes all of it, and what was buffered. Waits for a reader that is late also where writes do not wait (`O_NONBLOCK`): whoever shares
-/// the pipe or the terminal with this process may have asked for that.
+/// Writes all of it, and what was buffered. Waits for a reader that is late also where writes do not wait (`O_NONBLOCK`): another
+/// process that shares the pipe or the terminal with this one may have asked for that.
 ///
 /// # Errors
 /// What the system says.

@@ -3,7 +3,7 @@
 /// The upper half of a number counts how often its place, the lower half, was used before.
 const PLACE: u64 = u32::MAX as u64;
 
-/// See the module's essay.
+/// Values under numbers.
 #[derive(Debug)]
 pub(in crate::comm) struct Slab<T> {
     values: Vec<Option<T>>,

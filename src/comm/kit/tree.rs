@@ -1,6 +1,6 @@
 //! The binomial tree over numbers from 0, whose root is 0.
 
-/// The parent and the children of a member of a tree of so many. Nobody has more than log2 of them.
+/// The parent and the children of a member of a tree of `members`. No member has more than log2 of `members`, rounded up.
 pub(crate) fn neighbors(member: usize, members: usize) -> (Option<usize>, Vec<usize>) {
     let parent = (member > 0).then(|| member & (member - 1));
     let steps = (0..usize::BITS).map(|bit| 1 << bit).take_while(|step| member & step == 0 && member + step < members);

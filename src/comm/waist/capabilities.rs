@@ -14,7 +14,7 @@ pub struct Capabilities {
     pub order: Ordering,
     /// Memory is committed and released in pieces of this many bytes, a power of two.
     pub granule: usize,
-    /// Who makes progress.
+    /// What makes progress.
     pub progress: Progress,
     /// Which optional operations exist.
     pub native: Native,
@@ -50,7 +50,7 @@ pub struct Ordering {
     pub put_get: bool,
 }
 
-/// Who makes progress on operations that other ranks began.
+/// What makes progress on operations that other ranks began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Progress {

@@ -20,7 +20,7 @@ pub(crate) struct PublishedWait {
     pub number: u32,
     /// Grows with every look that did not find what is waited for.
     pub looks: u64,
-    /// It was so at this time or later, by the clock of who reads it.
+    /// It was so at this time or later, by the clock of the rank that reads it.
     pub at: Duration,
 }
 
@@ -40,7 +40,7 @@ impl PublishedWait {
         if code == last & AWAITED { last } else { (last >> 32).wrapping_add(1) << 32 | code }
     }
 
-    /// Whether a word names a wait.
+    /// Returns true if a word names a wait.
     pub(crate) fn is_wait(word: u64) -> bool {
         word & AWAITED != 0
     }
@@ -48,7 +48,7 @@ impl PublishedWait {
 
 /// What the engine drives: operations, where ranks and their memory are, waiting, supervision.
 ///
-/// See the module's essay for what an implementer may assume and must keep.
+/// The essay of [`comm`](crate::comm) says what an implementer may assume and must keep.
 pub(crate) trait Conduit: Operations {
     /// Where the ranks of the job are. Constant for the life of the conduit.
     fn topology(&self) -> &Topology;
@@ -122,10 +122,11 @@ pub(crate) trait Conduit: Operations {
         (self.topology().machine(self.rank()), Duration::new(time.tv_sec as u64, time.tv_nsec as u32))
     }
 
-    /// The rank has carried out so many floating-point operations, with so many bytes from and to memory: where time is virtual, it passes.
+    /// The rank has carried out `flops` floating-point operations, with `bytes` bytes from and to memory. Where time is virtual,
+    /// it passes.
     fn compute(&self, _flops: f64, _bytes: f64) {}
 
-    /// Whether programs are to leave out what they compute, and arrays may go without contents.
+    /// Returns true if programs are to leave out what they compute, and arrays may go without contents.
     fn skips(&self) -> bool {
         false
     }
@@ -167,11 +168,11 @@ pub(crate) trait Conduit: Operations {
     /// last; `None` if it was never asked, see [`Conduit::published_wait`].
     fn last_seen(&self, rank: usize) -> Option<[u64; 2]>;
 
-    /// Publishes where this rank is, for messages about who is missing. Called on entering every collective: a few stores.
+    /// Publishes where this rank is, for messages about missing ranks. Called on entering every collective: a few stores.
     fn publish(&self, place: [u64; 2]);
 
-    /// Remembers the text of a call under a number that tells calls apart, for [`call`](Self::call). What to publish for it: 0 for none, else at
-    /// most 32 bits. Cheap if the text is known; the texts of a few calls are.
+    /// Remembers the text of a call under a number that tells calls apart, for [`call`](Self::call). Returns what to publish for
+    /// it: 0 for none, else at most 32 bits. Cheap if the text is known; the texts of a few calls are.
     fn name_call(&self, key: u64, text: &dyn Fn() -> String) -> u64;
 
     /// The text that a rank has published for a call, if it still has it; of a rank of another machine, that of its last answer.
@@ -180,14 +181,14 @@ pub(crate) trait Conduit: Operations {
     /// Publishes that this rank waits for the orderly end of the job from now on. Called once, before [`publish`](Self::publish) says so.
     fn publish_end(&self);
 
-    /// Whether a rank has called [`publish_end`](Self::publish_end), and all that it had put or sent was handled. Of a rank of another machine,
-    /// what it answered last.
+    /// Returns true if a rank has called [`publish_end`](Self::publish_end), and all that it had put or sent was handled. Of a
+    /// rank of another machine, what it answered last.
     fn has_ended(&self, rank: usize) -> bool;
 
-    /// Whether any rank is known to have ended, as [`has_ended`](Self::has_ended) says.
+    /// Returns true if any rank is known to have ended, as [`has_ended`](Self::has_ended) says.
     fn knows_ends(&self) -> bool;
 
-    /// Whether all other ranks are known to have ended. Asks other machines if all of this one's have.
+    /// Returns true if all other ranks are known to have ended. Asks other machines if all of this one's have.
     fn have_others_ended(&self) -> bool;
 
     /// Tells the others that this rank looked again and still waits for an act of rank `awaited`; without one, that it does not
@@ -198,15 +199,15 @@ pub(crate) trait Conduit: Operations {
     /// did not start may act for the rank, nor before all that the rank has put or sent was handled.
     fn publish_wait(&self, awaited: Option<usize>, object: &str);
 
-    /// What a rank has published by [`Conduit::publish_wait`] and not taken back. Of a rank of another machine, what it answered last, or
-    /// what others told of it. It is asked at once if `hops` is 0. Otherwise it is so many ranks behind one that is asked, in a chain of
-    /// waits, and is asked itself only if nobody tells of it.
+    /// What a rank has published by [`Conduit::publish_wait`] and not taken back. Of a rank of another machine, what it answered
+    /// last, or what others told of it. It is asked at once if `hops` is 0. Otherwise it is `hops` ranks behind one that is
+    /// asked, in a chain of waits, and is asked itself only if no rank reports its wait.
     fn published_wait(&self, rank: usize, hops: usize) -> Option<PublishedWait>;
 
     /// The object of the wait that a rank published last, cut if it is long. Empty where it is not known.
     fn published_object(&self, rank: usize) -> String;
 
-    /// Takes part in finding out whether all ranks of the job wait for good. To be called some times a second by a rank that waits. What they
-    /// wait for, if they do; told to one of them.
+    /// Takes part in finding out whether all ranks of the job wait for good. A rank that waits calls it some times a second.
+    /// Returns what the ranks wait for, if they do; only one of them gets it.
     fn look_at_all(&self) -> Option<String>;
 }

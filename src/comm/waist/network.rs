@@ -11,8 +11,8 @@ use super::{Connections, Events, Operations, note::Note};
 ///
 /// Required is [`attend`](Self::attend), beside the eight methods of [`Operations`]. What is said at the end of a rank passes through layers.
 pub(crate) trait Network: Operations {
-    /// Makes progress for a rank that waits. Whether [`poll`](Operations::poll) has something to report, or more to do: the rank must
-    /// not sleep then.
+    /// Makes progress for a rank that waits. Returns true if [`poll`](Operations::poll) has something to report, or more to do:
+    /// the rank must not sleep then.
     fn attend(&self) -> bool;
 
     /// As [`Conduit::poll_patiently`](crate::comm::Conduit::poll_patiently), for networks that know what a rank does while it waits.
@@ -33,8 +33,8 @@ pub(crate) trait Network: Operations {
     /// A range of the caller's segment was committed: makes it known to adapters, if they have to know it.
     ///
     /// # Errors
-    /// What the network says, for people: most often, that so much must not be pinned. `Interrupted` if the job is over: then adapters may have
-    /// it.
+    /// What the network says, for people: most often, that it must not pin that much memory. `Interrupted` if the job is over:
+    /// then adapters may have it.
     fn opens(&self, range: Range<usize>) -> io::Result<()> {
         self.below().map_or(Ok(()), |below| below.opens(range))
     }
@@ -47,13 +47,13 @@ pub(crate) trait Network: Operations {
         self.below().map_or(Ok(()), |below| below.shuts(range))
     }
 
-    /// Prepares for a sleep: whether the rank's bell, or the word that it waits on, wakes it when something comes. If not, it has to look
-    /// again at once.
+    /// Prepares for a sleep. Returns true if the rank's bell, or the word that it waits on, wakes it when something comes. If
+    /// not, it has to look again at once.
     fn arm(&self) -> bool {
         self.below().is_some_and(Network::arm)
     }
 
-    /// Whether this rank has asked for something that was not answered, or answers for others.
+    /// Returns true if this rank has asked for something that was not answered, or answers for others.
     fn expects(&self) -> bool {
         self.below().is_some_and(Network::expects)
     }
@@ -64,13 +64,15 @@ pub(crate) trait Network: Operations {
         self.below().is_some_and(|below| below.doze(limit, ready))
     }
 
-    /// Whether a look at the network could do more than the last one did: handle what has come, or send what waits. For networks in virtual time.
+    /// Returns true if a look at the network could do more than the last one did: handle what has come, or send what waits. For
+    /// networks in virtual time.
     fn is_behind(&self) -> bool {
         self.below().is_some_and(Network::is_behind)
     }
 
-    /// Whether all was handled that this rank has put or sent to others, and was told of what they sent. If not, makes sure that a later
-    /// call says so. `None` if that cannot be said now. A network in which nothing is ever in flight need not say anything.
+    /// Returns true if all was handled that this rank has put or sent to others, and it has learned of what they sent. If not,
+    /// makes sure that a later call says so. `None` if that cannot be said now. A network in which nothing is ever in flight need
+    /// not say anything.
     fn settled(&self) -> Option<bool> {
         self.below().map_or(Some(true), Network::settled)
     }

@@ -19,8 +19,8 @@ const LONGEST_TEXT: usize = 400;
 pub(crate) enum What {
     /// The time when it was asked, by the clock of the rank that asks.
     Ask = 1,
-    /// That time, place (two words), wait, looks, whether the rank has come to its end (lowest bit) and whether all of its machine have (next
-    /// one), the rank; text: what it waits for.
+    /// That time, place (two words), wait, looks, a word of two bits, the rank; text: what it waits for. Lowest bit: the rank has
+    /// come to its end. Next bit: all of its machine have.
     Tell = 2,
     /// Number of the wave.
     Wave = 3,

@@ -46,7 +46,7 @@ pub(crate) enum Issued {
 }
 
 impl Issued {
-    /// Reports a completion as an event, for whom the caller cannot tell at once.
+    /// Reports a completion as an event, for a caller that cannot report it at once.
     pub(crate) fn report(self, token: Token, events: &mut Events) {
         if self == Issued::Complete {
             events.push(Event::LocalDone(token));
@@ -123,8 +123,7 @@ pub(crate) trait Operations: Send + Sync + fmt::Debug {
     /// `local` is writable, and nobody touches it until its completion is polled; the source range is committed there.
     unsafe fn get(&self, from: Remote, local: Local, token: Token) -> Issued;
 
-    /// Waits for the end of a get that was started alone under its token, if that is a matter of microseconds. Whether it has ended: then no event
-    /// will come.
+    /// Polls briefly for a get that is the only transfer of its token. Returns true if it completed; no event follows then.
     fn ends_soon(&self, _token: Token) -> bool {
         false
     }
@@ -136,7 +135,8 @@ pub(crate) trait Operations: Send + Sync + fmt::Debug {
     /// Asks for [`Event::RemoteDone`] once everything that was put to `rank` or added there before is visible.
     fn flush(&self, rank: usize, token: Token);
 
-    /// Whether all of that is visible already, as far as can be said at once. If not, [`flush`](Self::flush) tells when it is.
+    /// Returns true if all of that is visible already, and the network can say so at once. If not, [`flush`](Self::flush) reports
+    /// when it is.
     fn is_flushed(&self, _rank: usize) -> bool {
         false
     }

@@ -100,7 +100,7 @@ impl Topology {
         self.machines.part(rank)
     }
 
-    /// How many machines there are.
+    /// The number of machines.
     pub(crate) fn machines(&self) -> usize {
         self.machines.parts(self.size)
     }
@@ -110,17 +110,17 @@ impl Topology {
         self.machines.first_of(machine)
     }
 
-    /// Whether a rank is on this one's machine.
+    /// Returns true if a rank is on this one's machine.
     pub(crate) fn is_near(&self, rank: usize) -> bool {
         self.machine(rank) == self.machine
     }
 
-    /// Whether a rank is on this one's node.
+    /// Returns true if a rank is on this one's node.
     pub(crate) fn is_here(&self, rank: usize) -> bool {
         self.node(rank) == self.node
     }
 
-    /// Whether this rank sees the memory of another.
+    /// Returns true if this rank sees the memory of another.
     pub(crate) fn is_mapped(&self, rank: usize) -> bool {
         !self.hidden && self.is_here(rank)
     }
@@ -130,7 +130,7 @@ impl Topology {
         if self.hidden { Some(0..0) } else { self.nodes.interval(self.node) }
     }
 
-    /// How many consecutive ranks each node has, but for the last; none where they differ.
+    /// The number of consecutive ranks that each node has, but for the last; none where the nodes differ.
     pub(crate) fn ranks_of_each_node(&self) -> Option<usize> {
         self.nodes.each()
     }
@@ -140,12 +140,12 @@ impl Topology {
         self.nodes.interval(self.node)
     }
 
-    /// The same of its machine.
+    /// The ranks of this one's machine, as [`mapped_ranks`](Self::mapped_ranks).
     pub(crate) fn near_ranks(&self) -> Option<Range<usize>> {
         self.machines.interval(self.machine)
     }
 
-    /// Whether every rank sees the memory of all.
+    /// Returns true if every rank sees the memory of all.
     pub(crate) fn is_all_mapped(&self) -> bool {
         !self.hidden && self.nodes.is_one_part(self.size)
     }
@@ -177,17 +177,18 @@ impl Topology {
         (self.nodes.first_of(self.node(rank)), self.nodes.number(rank))
     }
 
-    /// How many ranks of this one's node there are.
+    /// The number of ranks of this one's node.
     pub(crate) fn ranks_here(&self) -> usize {
         self.node_ranks().map_or_else(|| self.nodes.ranks_of(self.node).len(), |ranks| ranks.len())
     }
 
-    /// Whether no rank sees any memory.
+    /// Returns true if no rank sees any memory.
     pub(crate) fn is_hidden(&self) -> bool {
         self.hidden
     }
 
-    /// Whether a rank can answer for its node, as the lowest one that sees its memory; where nobody does, each answers for itself.
+    /// Returns true if a rank can answer for its node, as the lowest one that sees its memory. Where no rank sees it, each
+    /// answers for itself.
     pub(crate) fn is_agent(&self, rank: usize) -> bool {
         self.hidden || self.nodes.number(rank) == 0
     }
@@ -298,7 +299,7 @@ impl Placement {
         }
     }
 
-    /// Whether all ranks are in one.
+    /// Returns true if all ranks are in one part.
     fn is_one_part(&self, size: usize) -> bool {
         match self {
             Placement::Blocks { each, .. } => *each >= size,
@@ -314,7 +315,7 @@ impl Placement {
         }
     }
 
-    /// How many consecutive ranks each part has, but for the last; none where they differ.
+    /// The number of consecutive ranks that each part has, but for the last; none where the parts differ.
     fn each(&self) -> Option<usize> {
         match self {
             Placement::Blocks { each, .. } => Some(*each),

@@ -11,7 +11,7 @@ use std::{collections::BTreeMap, fmt};
 use super::observed::Observer;
 use crate::comm::kit::{mutex::Mutex, say::say};
 
-/// See the module's essay.
+/// An observer that counts operations and bytes.
 #[derive(Debug)]
 pub(super) struct Counted {
     rank: usize,

@@ -14,13 +14,13 @@ use crate::{
     memory::kernels,
 };
 
-/// One put of so many goes at once; the others wait for a flush.
+/// One put in this many goes at once; the others wait for a flush.
 const PROMPT: u64 = 4;
 
-/// Or for so many polls of their rank: a tenth of a second in a wait, and some tenths where its looks are rare.
+/// Or for this many polls of their rank: a tenth of a second in a wait, and some tenths where its looks are rare.
 const LINGER: u64 = 1000;
 
-/// A rank that waits looks more often than it would poll: looks count as one poll in so much time.
+/// A rank that waits looks more often than it would poll: looks count as one poll in this time.
 const LOOK: Duration = Duration::from_micros(100);
 
 /// The most puts of a rank that wait for a flush; a further one makes room. It bounds the memory of a program that never fences.
@@ -49,7 +49,7 @@ struct Queue {
     state: u64,
 }
 
-/// See the module's essay.
+/// A layer that keeps most puts back until a flush.
 #[derive(Debug)]
 pub(crate) struct Delayed {
     below: Arc<dyn Network>,
@@ -71,9 +71,9 @@ impl Delayed {
     fn land(&self, queue: &mut Queue, which: impl Fn(&Late) -> bool) {
         for Late { to, bytes, .. } in queue.late.extract_if(.., |late| which(late)) {
             let local = Local { ptr: bytes.as_ptr().cast_mut(), len: bytes.len() };
-            // SAFETY: a put only reads the bytes, which stay in `going` until it has, and a network that still reads when a job ends
-            // outlives its layers or stops first; who put them promised that the target is committed, and it stays so until this
-            // rank's next fence.
+            // SAFETY: a put only reads the bytes, which stay in `going` until it has, and a network that still reads when a job
+            // ends outlives its layers or stops first; the caller that put them promised that the target is committed, and it
+            // stays so until this rank's next fence.
             let issued = unsafe { self.below.put(to, local, Token::LATE) };
             queue.unread += usize::from(issued == Issued::Pending);
             // They share a token, so what is complete now may be an earlier one.

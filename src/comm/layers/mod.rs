@@ -6,7 +6,7 @@
 //! | layer | what it does |
 //! |---|---|
 //! | `hidden` | no rank sees any memory, not even its own, so every operation takes the network |
-//! | `scrambled` | nothing happens before somebody polls, and then in a scrambled order; none of the optional operations exists |
+//! | `scrambled` | nothing happens before a thread polls, and then in a scrambled order; none of the optional operations exists |
 //! | `delayed` | most puts are visible at their target only when it is flushed, or much later |
 //! | `traced` | prints a line for each operation and each event |
 //! | `counted` | counts operations and bytes, and prints them when the rank's body has ended |

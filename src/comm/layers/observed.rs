@@ -1,4 +1,4 @@
-//! A layer that passes every call on unchanged, and tells an [`Observer`] about it.
+//! A layer that passes every call on unchanged, and reports it to an [`Observer`].
 
 use std::{fmt, sync::Arc};
 
@@ -9,9 +9,10 @@ use crate::{
     index::Loops,
 };
 
-/// Who looks on. Called by any thread of the rank.
+/// An observer of a network. Called by any thread of the rank.
 pub(crate) trait Observer: Send + Sync + fmt::Debug {
-    /// The network below took an operation of this name on so many bytes. The text has the rest, and is written out only if it is wanted.
+    /// The network below took an operation of this name on `bytes` bytes. The text has the rest, and is written out only if it is
+    /// wanted.
     fn called(&self, name: &'static str, bytes: usize, text: fmt::Arguments<'_>);
 
     /// The network below reported an event.
@@ -21,7 +22,7 @@ pub(crate) trait Observer: Send + Sync + fmt::Debug {
     fn ended(&self) {}
 }
 
-/// See the module's essay.
+/// A layer that reports every call to its observer.
 #[derive(Debug)]
 pub(crate) struct Observed<O> {
     below: Arc<dyn Network>,
@@ -33,12 +34,12 @@ impl<O: Observer> Observed<O> {
         Observed { below, observer }
     }
 
-    /// Tells about an operation on one run of bytes.
+    /// Reports an operation on one run of bytes.
     fn run(&self, name: &'static str, place: Remote, bytes: usize, token: Token, rest: impl fmt::Debug) {
         self.observer.called(name, bytes, format_args!("{place}, {bytes} bytes, {token:?}, {rest:?}"));
     }
 
-    /// Tells about an operation on a block.
+    /// Reports an operation on a block.
     fn block(&self, name: &'static str, place: Remote, loops: &Loops, token: Token, issued: Issued) {
         let (runs, run) = (loops.runs(), loops.run());
         self.observer.called(name, runs * run, format_args!("{place}, {runs} x {run} bytes, {token:?}, {issued:?}"));

@@ -1,4 +1,4 @@
-//! Nothing happens before somebody polls, and then in any order that the network's promises allow, which are few.
+//! Nothing happens before a thread polls, and then in any order that the network's promises allow, which are few.
 
 use std::sync::{Arc, MutexGuard};
 
@@ -33,7 +33,7 @@ struct Queue {
     state: u64,
 }
 
-/// See the module's essay.
+/// A layer that changes the order of what happens.
 #[derive(Debug)]
 pub(crate) struct Scrambled {
     below: Arc<dyn Network>,

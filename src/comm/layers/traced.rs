@@ -15,7 +15,7 @@ use std::{fmt, time::Instant};
 use super::observed::Observer;
 use crate::comm::{Event, kit::say::say};
 
-/// See the module's essay.
+/// An observer that prints each operation and event.
 #[derive(Debug)]
 pub(super) struct Traced {
     rank: usize,

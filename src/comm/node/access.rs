@@ -94,12 +94,12 @@ impl Fabric {
         self.post(to, from, Use::Mail, bytemuck::cast_slice(&[key, a, b, c]))
     }
 
-    /// Whether a rank has mail.
+    /// Returns true if a rank has mail.
     pub(crate) fn has_mail(&self, rank: usize) -> bool {
         !self.ring(rank, Use::Mail).is_empty()
     }
 
-    /// The next mail for a rank, and from whom. One reader at a time.
+    /// The next mail for a rank, with its sender's rank. One reader at a time.
     pub(crate) fn take_mail(&self, rank: usize) -> Option<(usize, Mail)> {
         let (from, bytes, _) = self.take(rank, Use::Mail)?;
         let word = |at: usize| u64::from_ne_bytes(std::array::from_fn(|k| bytes[8 * at + k]));
@@ -118,7 +118,7 @@ impl Fabric {
         Ok(())
     }
 
-    /// The next packet of a rank's ring: from whom, its bytes, and how many of them count. One reader at a time.
+    /// The next packet of a rank's ring: the sender, the bytes, and the number of bytes that count. One reader at a time.
     pub(crate) fn take(&self, rank: usize, what: Use) -> Option<(usize, [u8; PACKET], usize)> {
         self.ring(rank, what).pop()
     }

@@ -13,10 +13,10 @@
 //!
 //! # Watching
 //!
-//! Each rank watches the process of the next one on its machine (`node::alive`): the thread sleeps by waiting for a lock that this neighbor
-//! holds. On a machine with more than two ranks, a second thread waits for the end of the rank before. If a process ends before its rank
-//! has finished, because of a signal for instance, one rank of the machine prints so at once: a launcher kills the others as soon as it
-//! sees the same. A rank that a launcher started without MPI also watches the launcher.
+//! Each rank watches the process of the next one on its machine (`node::alive`): the thread sleeps by waiting for a lock that
+//! this neighbor holds. On a machine with more than two ranks, a second thread waits for the end of the rank before. If a process
+//! ends before its rank has finished, because of a signal for instance, one rank of the machine prints so at once: a launcher
+//! kills the others as soon as it sees that end. A rank that a launcher started without MPI also watches the launcher.
 //!
 //! # Other machines
 //!
@@ -51,7 +51,7 @@ const RECENTLY: Duration = Duration::from_micros(100);
 /// Sleep where there is nothing to answer. The bell does not reach a wait for a neighbour, whose own end does.
 const IDLE: Duration = Duration::from_millis(100);
 
-/// How often machines are asked whether they are there.
+/// The time between two rounds of questions whether machines are there.
 pub(in crate::comm) const BEAT: Duration = Duration::from_millis(250);
 
 /// How long ranks have to end by themselves when their launcher is gone.
@@ -59,16 +59,17 @@ const GRACE: Duration = Duration::from_secs(2);
 
 /// What an agent answers others with.
 pub(crate) trait Answers: Send + Sync {
-    /// How long ago a thread of the program looked. No time at all while one sleeps in the network, or wants to.
+    /// The time since a thread of the program last looked. Zero while one sleeps in the network, or wants to.
     fn since_looked(&self) -> Duration;
 
-    /// Handles what is there, and what comes soon after; whether anything was.
+    /// Handles what is there, and what comes soon after. Returns true if there was anything.
     fn answer(&self) -> bool;
 
     /// Sleeps until something is there to be answered, or the limit has passed. False at once if nothing would end the sleep.
     fn sleep(&self, limit: Duration) -> bool;
 
-    /// Asks whether other machines still answer; to be called every [`BEAT`], with the time since it did so last. Whether it did.
+    /// Asks whether other machines still answer. Call it every [`BEAT`], with the time since it last returned true. Returns false
+    /// if it could not ask now.
     fn beat(&self, elapsed: Duration) -> bool;
 
     /// Tells the other machines that the job is over.
@@ -78,7 +79,7 @@ pub(crate) trait Answers: Send + Sync {
 /// See [`Shared::gone`].
 pub(super) type Gone = fn() -> Option<(Option<usize>, String)>;
 
-/// The running threads.
+/// The running threads of a rank's agent.
 #[derive(Debug)]
 pub(crate) struct Agent {
     threads: Vec<JoinHandle<()>>,
@@ -92,7 +93,7 @@ struct Shared {
     topology: Topology,
     fabric: Arc<Fabric>,
     answers: Option<Arc<dyn Answers>>,
-    /// If the launcher has gone: the rank for which it did so, if it said that, and why.
+    /// Once the launcher has gone, returns why, and the rank that it gave as the reason.
     gone: Option<Gone>,
     stop: Arc<AtomicBool>,
     bell: Arc<OwnedFd>,
@@ -142,7 +143,7 @@ impl Agent {
         Ok(agent)
     }
 
-    /// How many threads those are that answer and watch.
+    /// The number of threads that answer and watch.
     pub(in crate::comm) fn threads(together: usize) -> usize {
         if together > 2 { 2 } else { 1 }
     }
@@ -209,8 +210,8 @@ impl Shared {
         }
     }
 
-    /// The launcher is gone. The ranks have a moment to hear of it; then nobody is left who would end those that do not. If the job was
-    /// over before, its first cause stands.
+    /// The launcher is gone. The ranks get a moment to hear of it. After that nobody else could end a rank that did not hear. If
+    /// the job was over before, its first cause stands.
     fn orphaned(&self, culprit: Option<usize>, cause: &str) {
         self.fabric.end(culprit, cause);
         let start = Instant::now();
@@ -241,7 +242,7 @@ impl Shared {
     /// A process has ended. If its rank had not, the job is over.
     fn mourn(&self, mut local: usize, step: usize) {
         let (own, together) = (self.topology.local(self.topology.rank()), self.fabric.ranks());
-        // If the one that watched it is gone too, so that nothing was said, the launcher may have ended that one for it.
+        // If it watched a rank that is dead too, and said nothing of that, the launcher may have ended it for that rank.
         loop {
             let next = (local + step) % together;
             let side = if step == 1 { Side::Before } else { Side::After };
@@ -254,7 +255,7 @@ impl Shared {
             return;
         }
         let (rank, cause) = (self.topology.machine_ranks()[local], self.fabric.how_it_died(local));
-        // Who is the first to say so says it, and at once: the launcher may kill this process at any moment.
+        // The first rank to end the job prints the cause, and at once: the launcher may kill this process at any moment.
         if !self.fabric.end(Some(rank), &cause) {
             return;
         }

@@ -1,12 +1,12 @@
-//! Whether a rank's process lives, told in the first moment of its end.
+//! Watches whether a rank's process lives, and sees its end in the first moment.
 //!
-//! Where a launcher started the ranks, each has a neighbour that says by which number a process is gone that was killed. The launcher is
-//! in a hurry then: it hears that files of the process were closed, and kills the others within a millisecond. A process descriptor
-//! becomes readable after that, too late. A robust lock (`pthread_mutexattr_setrobust`) is passed on before: the kernel walks
-//! the list of those that a thread holds when it begins to end, before it takes down memory and closes files. So each rank holds two
-//! while its job runs, and a neighbour on each side waits for one of them: where every core computes, one of the two may come too
-//! late to a core, behind the process that ends. How the process ended the kernel says in `/proc` from the same moment on, to who may
-//! look at the process, until its launcher has seen its end.
+//! Where a launcher started the ranks, a neighbor of each reports the signal that killed it. The launcher is in a hurry then: it
+//! sees that files of the process were closed, and kills the others within a millisecond. A process descriptor becomes readable
+//! after that, too late. A robust lock (`pthread_mutexattr_setrobust`) is passed on before: when a thread begins to end, the
+//! kernel walks the list of locks that it holds, before it takes down memory and closes files. So each rank holds two locks while
+//! its job runs, and a neighbor on each side waits for one of them. Where every core computes, one of the two neighbors may get a
+//! core too late, behind the process that ends. From the same moment on, `/proc` shows how the process ended, until its launcher
+//! has seen its end. Only a process that may look at it can read that.
 
 use std::{
     cell::UnsafeCell,
@@ -75,7 +75,7 @@ impl Alive {
         self.lock.get().cast()
     }
 
-    /// By its rank, once.
+    /// Its rank calls this, once.
     fn make_and_hold(&self) -> io::Result<()> {
         let mut attributes = MaybeUninit::<libc::pthread_mutexattr_t>::uninit();
         let attributes = attributes.as_mut_ptr();
@@ -103,7 +103,7 @@ impl Alive {
         let _ = unsafe { libc::pthread_mutex_unlock(self.lock()) };
     }
 
-    /// Waits until the rank does not hold its lock any more, or for the limit.
+    /// Waits until the rank no longer holds its lock, for `limit` at most.
     fn wait(&self, limit: Duration) -> Fate {
         match self.state.load(Ordering::Acquire) {
             NONE => return Fate::Unknown,
@@ -132,7 +132,7 @@ impl Alive {
 }
 
 impl Fabric {
-    /// Lets the neighbours of a rank see that the process of this thread, which is the rank, lives. Once for each rank.
+    /// Shows the neighbors of a rank that the process of this thread, which is the rank, lives. Call it once for each rank.
     pub(crate) fn hold(self: &Arc<Self>, rank: usize) -> io::Result<Held> {
         // Relaxed: the release of each lock's state comes behind it.
         self.control(rank).process.store(std::process::id(), Ordering::Relaxed);
@@ -142,12 +142,12 @@ impl Fabric {
         Ok(Held { fabric: self.clone(), rank, _not_send: std::marker::PhantomData })
     }
 
-    /// Waits for the end of a rank's process or job, at most for the limit; one neighbour of each side.
+    /// Waits at most `limit` for the end of a rank's process or job. One neighbor of each side may wait.
     pub(crate) fn await_end(&self, rank: usize, side: Side, limit: Duration) -> Fate {
         self.control(rank).alive[side as usize].wait(limit)
     }
 
-    /// How the process of a rank that has died ended, in words to stand behind "rank 1".
+    /// How the process of a dead rank ended, in words to stand behind "rank 1".
     pub(crate) fn how_it_died(&self, rank: usize) -> String {
         let stat = fs::read_to_string(format!("/proc/{}/stat", self.control(rank).process.load(Ordering::Relaxed)));
         match stat.ok().and_then(|stat| status(&stat)).map(|status| (status.signal(), status.code())) {
@@ -164,8 +164,8 @@ impl Drop for Held {
     }
 }
 
-/// The status with which a process ended, from its `/proc/<pid>/stat` (proc(5), field 52). None if it is 0: so it is after `exit(0)`, and
-/// of a process that may not be looked at.
+/// The status with which a process ended, from its `/proc/<pid>/stat` (proc(5), field 52). None if it is 0. It is 0 after
+/// `exit(0)`, and for a process that this one may not look at.
 fn status(stat: &str) -> Option<ExitStatus> {
     const BEHIND_NAME: usize = 52 - 3;
     // The name, in parentheses, may hold anything.

@@ -1,22 +1,22 @@
-//! Control pages: who is where, who ended the job and why. Atomics only, and a lock; all zeros is the initial state.
+//! Control pages: the place of each rank, and what ended the job. Atomics only, and a lock; zeros are the initial state.
 
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use crate::{comm::INHERITED, memory::word::WaitWord};
 
-/// One for the job.
+/// The job's part of the control pages.
 #[repr(C, align(128))]
 pub(super) struct Header {
-    /// What the ranks of one job have and no others, where a launcher started them. The first bytes of the mapping.
+    /// The job's token, which no other job has, where a launcher started the ranks. The first bytes of the mapping.
     pub(super) token: [AtomicU64; 2],
     pub(super) over: AtomicU32,
-    /// The rank that ended it, plus one.
+    /// The rank that ended the job, plus one.
     pub(super) culprit: AtomicU32,
-    /// Not zero if it is because a machine does not answer.
+    /// Not zero if the job ended because a machine does not answer.
     pub(super) lost: AtomicU32,
-    /// How many ranks have published that they wait for the end of the job.
+    /// The number of ranks that have published that they wait for the end of the job.
     pub(super) ended: AtomicU32,
-    /// How many ranks have published a wait and not taken it back.
+    /// The number of ranks that have published a wait and not taken it back.
     pub(super) waits: AtomicU32,
     /// Bytes that the ranks have committed.
     pub(super) committed: AtomicU64,
@@ -34,16 +34,17 @@ impl Header {
     }
 }
 
-/// Texts of calls that a rank has at hand.
+/// The number of call texts that a rank keeps.
 pub(super) const CALLS: usize = 8;
 
-/// Of what is published for a call, the bits that tell it from others that had the same place; the lowest bits are the place plus one.
+/// The bits that tell a published call from others that had the same place. The lowest bits of a published call are its place
+/// plus one.
 pub(super) const TAG: u64 = 0xffff_ff00;
 
 /// The text of a call.
 #[repr(C)]
 pub(super) struct Call {
-    /// What was published for it.
+    /// The number that was published for it.
     published: AtomicU64,
     text: Text<160>,
 }
@@ -62,20 +63,20 @@ impl Call {
     }
 }
 
-/// One for each rank.
+/// A rank's control page.
 #[repr(C, align(128))]
 pub(super) struct RankControl {
     /// Counts messages that arrived; waited on.
     pub(super) bell: WaitWord,
-    /// What the rank is in, for messages about who is missing.
+    /// The call that the rank is in, for messages about a missing rank.
     pub(super) place: [AtomicU64; 2],
-    /// Texts of what it is in, or was in.
+    /// Texts of calls that the rank is in, or was in.
     pub(super) calls: [Call; CALLS],
     /// A wait that has lasted: its number in the upper half, the awaited rank plus one in the lower one.
     pub(super) wait: AtomicU64,
-    /// How often the rank looked in such waits and did not find what it waits for.
+    /// The number of looks in such waits that did not find what the rank waits for.
     pub(super) looks: AtomicU64,
-    /// What the wait is for, for people; whoever sees the wait sees its text, or that of a later one.
+    /// What the wait is for, for people. A reader that sees the wait sees its text, or that of a later one.
     pub(super) object: Text<256>,
     /// Set when it waits for the end of the job.
     pub(super) ended: AtomicU32,
@@ -85,18 +86,18 @@ pub(super) struct RankControl {
     pub(super) process: AtomicU32,
     /// Held while its process lives, for a neighbour on each side.
     pub(super) alive: [super::alive::Alive; 2],
-    /// What it has its agent do.
+    /// The rank's errand for its agent.
     pub(super) desk: Desk,
-    /// Why it ended.
+    /// Why the rank ended.
     pub(super) last_words: Text,
 }
 
-/// What a rank has its agent do: see `errands`.
+/// A rank's errand for its agent: see `errands`.
 #[repr(C)]
 pub(super) struct Desk {
-    /// Who changes it has done with the other words before.
+    /// A thread that changes it is done with the other words.
     pub(super) state: AtomicU32,
-    /// Errands that were brought to this rank.
+    /// The number of errands that were brought to this rank.
     pub(super) brought: AtomicU32,
     pub(super) range: [AtomicU64; 2],
     pub(super) why: Text<400>,

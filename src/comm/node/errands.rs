@@ -1,4 +1,4 @@
-//! What a rank has its agent do, the rank of its machine that answers for it. It stands on the control page of the rank until it is done.
+//! Errands of a rank for its agent, the rank of its machine that answers for it. They stay on the rank's control page until done.
 
 use std::{ops::Range, sync::atomic::Ordering};
 
@@ -32,7 +32,7 @@ impl Fabric {
         self.control(agent).desk.brought.fetch_add(1, Ordering::Release);
     }
 
-    /// How many errands were brought to an agent: when it changes, there is one.
+    /// The number of errands that were brought to an agent. When it changes, there is a new one.
     pub(crate) fn brought(&self, agent: usize) -> u32 {
         self.control(agent).desk.brought.load(Ordering::Acquire)
     }
@@ -49,7 +49,7 @@ impl Fabric {
         }
     }
 
-    /// The errand of a rank is done, or is refused for a reason.
+    /// Reports that the errand of a rank is done, or is refused for a reason.
     pub(crate) fn finish(&self, rank: usize, outcome: Result<(), String>) {
         let desk = &self.control(rank).desk;
         let state = match outcome {
@@ -63,7 +63,7 @@ impl Fabric {
         desk.state.store(state, Ordering::Release);
     }
 
-    /// What has become of the errand of a rank, once it is done.
+    /// The outcome of the errand of a rank, once it is done or refused.
     pub(crate) fn outcome(&self, rank: usize) -> Option<Result<(), String>> {
         let desk = &self.control(rank).desk;
         match desk.state.load(Ordering::Acquire) {

@@ -12,7 +12,7 @@ use crate::{
     memory::atomics::{AtomicU32, AtomicU64, Ordering},
 };
 
-/// Slots of a ring: what one rank can have waiting from all others before they must poll. Few in the models.
+/// Slots of a ring: messages from all other ranks that can wait at one before they must poll. Few in the models.
 const SLOTS: u64 = if cfg!(loom) { 2 } else { 32 };
 
 /// Bytes of a word.
@@ -93,7 +93,7 @@ impl Inbox {
         Some((from, bytes, len))
     }
 
-    /// Whether `pop` would find something.
+    /// Returns true if `pop` would find nothing.
     pub(super) fn is_empty(&self) -> bool {
         let head = self.head.0.load(Ordering::Relaxed);
         self.slots[(head % SLOTS) as usize].turn.load(Ordering::Acquire) != 2 * (head / SLOTS) + 1
@@ -213,10 +213,10 @@ mod loom_models {
         taken
     }
 
-    /// Each writer tries so many times to send, the reader tries so many times to take, and the rest is taken in the end.
+    /// Each writer tries as often to send as `tries` says, the reader tries `takes` times to take. The rest is taken in the end.
     ///
-    /// Nobody tries without end: two that wait in turns would keep the checker from the one they wait for. The reader is not the
-    /// thread that made the ring: to that one, once it has yielded, the checker no longer shows the zeros it wrote.
+    /// No thread tries without end: two threads that wait in turns would keep the checker from the one they wait for. The thread
+    /// that made the ring is not the reader: once it has yielded, the checker no longer shows it the zeros that it wrote.
     fn model(tries: &'static [u8], takes: usize) {
         loom::model(move || {
             let inbox = Arc::new(empty());

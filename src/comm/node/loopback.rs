@@ -17,7 +17,7 @@ use crate::{
     index::Loops,
 };
 
-/// See the module's essay.
+/// A network inside one machine.
 #[derive(Debug)]
 pub(crate) struct Loopback {
     fabric: Arc<Fabric>,
@@ -36,7 +36,7 @@ impl Loopback {
         Loopback { fabric, topology, capabilities, done: Mutex::default() }
     }
 
-    /// The same, which announces what is left of its capabilities.
+    /// This network with capabilities changed by `limit`.
     #[cfg(test)]
     pub(crate) fn limited(mut self, limit: impl Fn(&mut Capabilities)) -> Self {
         limit(&mut self.capabilities);
@@ -111,8 +111,8 @@ impl Network for Loopback {
         !self.done().is_empty()
     }
 
-    /// Whoever sends a message rings the bell, and signals wake. A put into a word that somebody waits on wakes nobody, nor does it over
-    /// any network: the slices of a sleep see to that.
+    /// A sender of a message rings the bell, and signals wake. A put into a word that a thread waits on wakes nobody, nor does it
+    /// over any network: the slices of a sleep see to that.
     fn arm(&self) -> bool {
         true
     }

@@ -38,7 +38,7 @@ pub(crate) struct Member {
     supervisor: Arc<Supervisor>,
     /// The calls whose texts the control page holds.
     calls: [AtomicU64; CALLS],
-    /// Threads that the conduit knows of in this process: those of ranks, and who waits for them to end.
+    /// Threads that the conduit knows of in this process: those of ranks, and the thread that waits for them to end.
     threads: usize,
     /// What was done at once and is still to be reported; its lock is also the right to read the inboxes.
     done: Mutex<VecDeque<Event>>,
@@ -47,7 +47,7 @@ pub(crate) struct Member {
 /// Commits a range of a rank's segment, and makes it known to its network.
 ///
 /// # Errors
-/// What the system or the network says.
+/// An error of the system or of the network.
 pub(crate) fn commit<N: Network + ?Sized>(node: &Member, network: &N, range: Range<usize>) -> io::Result<()> {
     node.commit(range.clone())?;
     if let Err(error) = network.opens(range.clone()) {
@@ -85,14 +85,14 @@ impl Member {
         &self.supervisor
     }
 
-    /// The same on a machine that is cut into nodes of so many ranks, which are said to be crowded or not.
+    /// This member on a machine cut into nodes of at most `most` ranks. `crowded` is what its capabilities announce.
     #[cfg(test)]
     pub(crate) fn split(self, most: usize, crowded: bool) -> Self {
         let capabilities = Capabilities { crowded, ..self.capabilities };
         Member { topology: self.topology.with_ranks_per_node(most), capabilities, ..self }
     }
 
-    /// Whether `poll` would report something.
+    /// Returns true if `poll` would report something.
     pub(crate) fn has_news(&self) -> bool {
         self.fabric.has_mail(self.own) || !self.done.lock().is_empty()
     }
@@ -137,7 +137,7 @@ impl Operations for Member {
     }
 
     fn poll(&self, events: &mut Events) {
-        // Two threads of a rank that poll at once: the second has nothing to do.
+        // If two threads of a rank poll at once, the second has nothing to do.
         let Some(mut done) = self.done.try_lock() else { return };
         events.extend(done.drain(..));
         while let Some((from, mail)) = self.fabric.take_mail(self.own) {

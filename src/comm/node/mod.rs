@@ -58,7 +58,8 @@ use crate::{
 };
 use rustix::fd::{OwnedFd, RawFd};
 
-/// How many threads this process has. A number that the kernel keeps: a list of them would take each of many waiting ranks a millisecond.
+/// The number of threads of this process, which the kernel keeps. A list of them would take each of many waiting ranks a
+/// millisecond.
 ///
 /// # Errors
 /// `/proc` cannot be read, and there is more than one.
@@ -84,12 +85,12 @@ pub(crate) fn keeping(error: io::Error) -> Error {
 
 /// `over` while the job runs.
 const RUNNING: u32 = 0;
-/// Somebody is writing the cause.
+/// A rank is writing the cause.
 const ENDING: u32 = 1;
 /// The job is over.
 const OVER: u32 = 2;
 
-/// How long a rank takes at most to write why it ends the job, if it is not killed meanwhile.
+/// The longest that a rank takes to write why it ends the job, if it is not killed meanwhile.
 const LAST_WORDS: Duration = Duration::from_millis(200);
 
 // A child of a rank never finds its job running, or about to say why it ends.
@@ -97,7 +98,7 @@ const _: () = assert!(INHERITED > OVER);
 
 const PAGE: usize = 4096;
 
-/// What a ring of a rank is for.
+/// The purpose of a ring of a rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Use {
     Mail,
@@ -140,12 +141,12 @@ impl Fabric {
     /// Segments begin at a multiple of the file's granule: no two ranks share a page.
     ///
     /// # Errors
-    /// What the system says when not even a small heap can be mapped.
+    /// An error of the system, when not even a small heap can be mapped.
     pub(crate) fn new(ranks: usize, heap: usize, large_pages: bool) -> io::Result<Self> {
         Self::with_tables(ranks, heap, large_pages, &[])
     }
 
-    /// The same with tables of a topology, for all ranks that attach.
+    /// As [`new`](Self::new), with tables of a topology for all ranks that attach.
     ///
     /// # Errors
     /// As for [`new`](Self::new).
@@ -168,7 +169,7 @@ impl Fabric {
                         // Of a few ranks only; thousands have small pages, and touch few of their control pages.
                         mapping.commit(0..first)?;
                     }
-                    // SAFETY: so many entries lie there, before the first segment, and nobody else has the mapping yet.
+                    // SAFETY: `tables.len()` entries lie there, before the first segment, and nobody else has the mapping yet.
                     unsafe {
                         let to = mapping.base().add(Self::tables_start(ranks)).cast::<Spot>();
                         to.copy_from_nonoverlapping(NonNull::from(tables).cast(), spots);
@@ -193,7 +194,7 @@ impl Fabric {
     /// The same mapping in another process, from its file: all values are those of the process that made it.
     ///
     /// # Errors
-    /// What the system says.
+    /// An error of the system.
     pub(crate) fn attach(file: OwnedFd, granule: usize, ranks: usize, spots: usize, segment: usize) -> io::Result<Self> {
         let first = Self::first(ranks, granule, spots);
         let len = segment.checked_mul(ranks).and_then(|all| all.checked_add(first)).ok_or(rustix::io::Errno::NOMEM)?;
@@ -201,12 +202,12 @@ impl Fabric {
         Ok(Fabric { mapping, ranks, spots, first, segment, lists: Mutex::default(), empty_handed: AtomicUsize::new(0) })
     }
 
-    /// The calling process takes part in the job, or supervises it, and starts no more ranks: no child of it gets the mapping from now
-    /// on. In its place a child finds control pages of its own, in which the job is over, and segments that cannot be touched. Once
-    /// in each process.
+    /// Keeps the mapping from children of the calling process. That takes part in the job or supervises it, and starts no more
+    /// ranks. In its place a child finds control pages of its own, in which the job is over, and segments that it cannot touch.
+    /// Call it once in each process.
     ///
     /// # Errors
-    /// What the system says.
+    /// An error of the system.
     pub(crate) fn keep_from_children(&self) -> io::Result<()> {
         let mark = |control: NonNull<u8>| {
             // SAFETY: the private pages begin where the header was; it holds atomics only, for which zeros are valid.
@@ -215,22 +216,22 @@ impl Fabric {
         self.mapping.keep_from_children(Instead { private: self.first, mark })
     }
 
-    /// This process was forked by one that takes part in the job: what stands here is its own, and nobody else sees it.
+    /// Returns true if this process was forked by one that takes part in the job. What stands here is its own then.
     pub(crate) fn is_inherited(&self) -> bool {
         self.over().load(Ordering::Relaxed) == INHERITED
     }
 
-    /// The tables that it was made with.
+    /// The tables that the mapping was made with.
     fn tables(&self) -> &[Spot] {
-        // SAFETY: so many entries lie there, which whoever made the mapping wrote before others attached; nobody changes them. In a
-        // child of a rank's process there are zeros instead.
+        // SAFETY: `spots` entries lie there. The process that made the mapping wrote them before others attached, and nobody
+        // changes them. In a child of a rank's process there are zeros instead.
         unsafe {
             let start = self.mapping.base().add(Self::tables_start(self.ranks)).cast::<Spot>();
             NonNull::slice_from_raw_parts(start, self.spots).as_ref()
         }
     }
 
-    /// A list of ranks, of which the ranks of this process keep one copy together.
+    /// The one copy of a list of ranks that the ranks of this process share.
     fn one_copy(&self, list: &[usize]) -> Arc<[usize]> {
         let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(list);
         let known = self.lists.lock().get(&hash).and_then(Weak::upgrade);
@@ -253,7 +254,7 @@ impl Fabric {
         self.mapping.descriptor()
     }
 
-    /// A rank of this process has no object left whose memory is here.
+    /// Counts a rank of this process that has no object left whose memory is here.
     pub(crate) fn let_go(&self) {
         // Release pairs with the Acquire below.
         self.empty_handed.fetch_add(1, Ordering::Release);
@@ -263,8 +264,8 @@ impl Fabric {
         self.empty_handed.load(Ordering::Acquire) == ranks
     }
 
-    /// The end of a job whose ranks are this process, or threads of it, and have ended. Handles that outlive it find it over. Its file is
-    /// closed, whoever holds one, and its memory is given back, unless that is an object's.
+    /// Ends a job whose ranks are this process, or threads of it, and have ended. Handles that outlive it find it over. Its file
+    /// is closed, whether or not handles remain. Its memory is given back, unless that is an object's.
     pub(crate) fn end_here(self: Arc<Self>) {
         self.end(None, "it has ended");
         // Without a handle all is unmapped at once.
@@ -275,8 +276,8 @@ impl Fabric {
         }
     }
 
-    /// The same for a rank of this process where others are other processes. They may be reading its memory as long as one has not
-    /// finished, and must not find zeros there.
+    /// As [`end_here`](Self::end_here), for a rank of this process where other processes are ranks too. They may read its memory
+    /// until all have finished, and must not find zeros there.
     pub(crate) fn end_of(&self, local: usize) {
         self.end(None, "it has ended");
         let segments = self.first..self.segment_start(self.ranks);
@@ -347,7 +348,7 @@ impl Fabric {
         &self.header().committed
     }
 
-    /// Ends the job for everyone because of a rank, or of none; the first cause stays. Whether this is the first.
+    /// Ends the job for everyone because of a rank, or of none; the first cause stays. Returns true if this is the first.
     pub(crate) fn end(&self, culprit: Option<usize>, cause: &str) -> bool {
         let header = self.header();
         let first = header.over.compare_exchange(RUNNING, ENDING, Ordering::AcqRel, Ordering::Relaxed).is_ok();
@@ -360,19 +361,19 @@ impl Fabric {
         first
     }
 
-    /// The same because of a rank whose machine does not answer any more.
+    /// As [`end`](Self::end), because of a rank whose machine does not answer any more.
     pub(crate) fn end_with_lost(&self, culprit: usize, cause: &str) -> bool {
         self.header().lost.store(1, Ordering::Relaxed);
         self.end(Some(culprit), cause)
     }
 
-    /// Whether a machine is lost: nobody there will say why the job is over.
+    /// Returns true if a machine is lost: nobody there will report why the job is over.
     pub(crate) fn has_lost(&self) -> bool {
         self.header().lost.load(Ordering::Relaxed) != 0
     }
 
-    /// Who ended the job and why, once it is over. Waits for a rank that is about to say so: another, which only saw that the job ends,
-    /// could be taken for the one that ended it.
+    /// The rank that ended the job and the cause, once it is over. Waits for a rank that is about to write them. Otherwise
+    /// another rank, which only saw that the job ends, could be taken for the culprit.
     pub(crate) fn failure(&self) -> Option<(Option<usize>, String)> {
         let header = self.header();
         if header.over.load(Ordering::Relaxed) == ENDING {
@@ -385,7 +386,7 @@ impl Fabric {
         (header.over.load(Ordering::Acquire) >= OVER).then(|| (rank(), header.cause.get()))
     }
 
-    /// Why the job is over, for people.
+    /// The cause of the job's end, for people.
     pub(crate) fn cause(&self) -> String {
         match self.failure() {
             Some((Some(rank), cause)) => format!("rank {rank} {cause}"),
@@ -394,27 +395,27 @@ impl Fabric {
         }
     }
 
-    /// The body of a rank returned well.
+    /// Records that the body of a rank returned well.
     pub(crate) fn set_finished(&self, rank: usize) {
         self.control(rank).finished.store(1, Ordering::Release);
     }
 
-    /// Whether it did.
+    /// Returns true if the body of a rank returned well.
     pub(crate) fn finished(&self, rank: usize) -> bool {
         self.control(rank).finished.load(Ordering::Acquire) == 1
     }
 
-    /// What a rank left as its last words.
+    /// The last words that a rank left.
     pub(crate) fn last_words(&self, rank: usize) -> Option<String> {
         Some(self.control(rank).last_words.get()).filter(|words| !words.is_empty())
     }
 
-    /// Leaves a rank's last words for whoever supervises it.
+    /// Leaves a rank's last words for its supervisor.
     pub(crate) fn set_last_words(&self, rank: usize, words: &str) {
         self.control(rank).last_words.set(words);
     }
 
-    /// What a rank is in, or was in last.
+    /// The call that a rank is in, or was in last.
     pub(super) fn place(&self, rank: usize) -> [u64; 2] {
         self.control(rank).place.each_ref().map(|word| word.load(Ordering::Relaxed))
     }
@@ -426,7 +427,7 @@ impl Fabric {
         call.and_then(|call| call.get(published)).unwrap_or_default()
     }
 
-    /// The wait that a rank has published, and how often it looked; the looks are those of this wait or of a later one.
+    /// The wait that a rank has published, and its number of looks. They are looks of this wait or of a later one.
     fn wait_words(&self, rank: usize) -> (u64, u64) {
         let control = self.control(rank);
         loop {
@@ -444,17 +445,17 @@ impl Fabric {
         self.control(rank).object.get()
     }
 
-    /// Whether a rank waits for the end of the job.
+    /// Returns true if a rank waits for the end of the job.
     fn has_ended(&self, rank: usize) -> bool {
         self.control(rank).ended.load(Ordering::Acquire) != 0
     }
 
-    /// How many ranks wait for the end of the job.
+    /// The number of ranks that wait for the end of the job.
     pub(super) fn ends(&self) -> usize {
         self.header().ended.load(Ordering::Acquire) as usize
     }
 
-    /// How many ranks have published a wait and not taken it back.
+    /// The number of ranks that have published a wait and not taken it back.
     fn waits(&self) -> usize {
         self.header().waits.load(Ordering::Relaxed) as usize
     }
@@ -462,8 +463,8 @@ impl Fabric {
     fn control(&self, rank: usize) -> &RankControl {
         assert!(rank < self.ranks, "rank {rank} of {}", self.ranks);
         let offset = Self::header_bytes() + rank * Self::rank_bytes();
-        // SAFETY: the control page of every rank lies inside the mapping; it holds atomics only, for which zeros are valid, and memory
-        // for a lock that says when it is one.
+        // SAFETY: the control page of every rank lies inside the mapping. It holds atomics only, for which zeros are valid, and
+        // memory for a lock that says when it is one.
         unsafe { self.mapping.base().add(offset).cast::<RankControl>().as_ref() }
     }
 

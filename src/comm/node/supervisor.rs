@@ -14,22 +14,23 @@
 //!
 //! # What an answer proves
 //!
-//! A rank publishes a wait only when all that it has put, signaled or mailed to whomever was *handled*
-//! ([`Network::settled`](crate::comm::Network::settled)). It sends nothing more before it takes the publication back, but for tries to take the
-//! lock that it waits for. So a published wait says: what this rank has done for others has arrived. An answer carries the moment at
-//! which it was asked for, by the clock of who asked. Whatever the answer says was true at that moment or later. What it tells of others
-//! is older, by an age that the answering rank knows: it was true that long before the question, or later. That is all that `lasting`
-//! needs to tell a deadlock from a slow network, however late notes arrive.
+//! A rank publishes a wait only when all that it has put, signaled or mailed to any rank was *handled*
+//! ([`Network::settled`](crate::comm::Network::settled)). It sends nothing more before it takes the publication back, but for
+//! tries to take the lock that it waits for. So a published wait says: what this rank has done for others has arrived. An answer
+//! carries the moment of its question, by the clock of the rank that asked. All that the answer says was true at that moment or
+//! later. What it tells of others is older, by an age that the answering rank knows: it was true that long before the question,
+//! or later. That is all that `lasting` needs to tell a deadlock from a slow network, however late notes arrive.
 //!
 //! # What is asked
 //!
-//! A rank whose wait has lasted asks the rank that it waits for, some times a second while that one waits too, and ever more seldom while
-//! it does not. That rank asks the one that *it* waits for, and passes on what it learns, or that it has not heard anything yet. So if all
-//! ranks wait for one in the end, only those ask it that wait for it directly, and with it their machines. A rank farther down the chain is
-//! asked directly if nobody told of it for longer than that takes ([`patience`]), and every [`TOLD`] ranks. Answers are kept for ranks that
-//! were asked or told of lately.
+//! A rank whose wait has lasted asks the rank that it waits for. It asks some times a second while that one waits too, and ever
+//! more seldom while it does not. That rank asks the one that *it* waits for. It passes on what it learns, or that it has not
+//! heard anything yet. So if all ranks wait for one in the end, only the ranks that wait for it directly ask it, and with it
+//! their machines. A rank farther down the chain is asked directly if no news of it came for longer than news take
+//! ([`patience`]), and every [`TOLD`] ranks. Answers are kept for ranks that were asked or told of lately.
 //!
-//! News of a rank come on several ways, and may overtake each other. They are taken by the times that they say, which are never too late.
+//! News of a rank come by several ways, and may overtake each other. They are ordered by the times that they carry, which are
+//! never too late.
 
 #[cfg(test)]
 mod tests;
@@ -54,14 +55,14 @@ use crate::comm::{
 /// What is published for a call stands in the upper half of the second word of a place.
 pub(crate) const CALL_SHIFT: u32 = 32;
 
-/// See the module's essay.
+/// What a rank knows of those of other machines.
 #[derive(Debug)]
 pub(crate) struct Supervisor {
     fabric: Arc<Fabric>,
     topology: Topology,
     start: Instant,
     far: Mutex<BTreeMap<usize, Far>>,
-    /// All ranks of so many machines, from the first on, are known to have come to their end.
+    /// The number of machines, from the first on, whose ranks are all known to have come to their end.
     ended_machines: Mutex<usize>,
     waves: Mutex<Waves>,
 }
@@ -76,7 +77,7 @@ impl Supervisor {
         self.start.elapsed()
     }
 
-    /// What a rank of another machine was last seen in, if that is not long ago.
+    /// The place in which a rank of another machine was last seen, if that is not long ago.
     pub(crate) fn last_seen(&self, rank: usize) -> Option<[u64; 2]> {
         let now = self.now();
         let far = self.far.lock();
@@ -96,26 +97,26 @@ impl Supervisor {
         far.get(&rank).and_then(|far| far.seen.as_ref()).map(|seen| seen.object.clone()).unwrap_or_default()
     }
 
-    /// Whether a rank of another machine has come to its end, by its last answer.
+    /// Returns true if a rank of another machine has come to its end, by its last answer.
     pub(crate) fn has_ended(&self, rank: usize) -> bool {
         self.far.lock().get(&rank).and_then(|far| far.seen.as_ref()).is_some_and(|seen| seen.ended)
     }
 
-    /// Whether any rank of another machine is known to have come to its end.
+    /// Returns true if any rank of another machine is known to have come to its end.
     pub(crate) fn knows_ends(&self) -> bool {
         self.far.lock().values().any(|far| far.seen.as_ref().is_some_and(|seen| seen.ended))
     }
 
-    /// The wait that a rank of another machine has published, by its last answer or what was told of it; and what to send it for another
-    /// answer. It is so many ranks down a chain of waits, behind the last that is asked anyway.
+    /// The wait that a rank of another machine has published, by its last answer or the last news of it; and a question to send
+    /// it, if one is due. The rank is `hops` ranks down a chain of waits, behind the last rank that is asked anyway.
     pub(crate) fn published_wait(&self, rank: usize, hops: usize) -> (Option<PublishedWait>, Option<Note>) {
         let (seen, question) = self.ask(rank, hops);
         let wait = seen.and_then(|seen| PublishedWait::of_words(seen.wait, seen.looks, self.topology.size(), seen.at));
         (wait, question)
     }
 
-    /// Whether all ranks of other machines are known to have come to their end; and whom to ask what, if that is not known. The first
-    /// ranks of machines are asked one after the other, so that one that has not ended costs one question.
+    /// Returns true if all ranks of other machines are known to have come to their end; else also a question to a rank, if one is
+    /// due. First ranks of machines are asked one after the other, so that one that has not ended costs one question.
     pub(crate) fn have_others_ended(&self) -> (bool, Option<(usize, Note)>) {
         let own = self.topology.machine(self.topology.rank());
         let mut ended = self.ended_machines.lock();
@@ -133,7 +134,7 @@ impl Supervisor {
         (true, None)
     }
 
-    /// What a rank of another machine answered last, and what to send it for another answer.
+    /// The last answer of a rank of another machine, and a question to send it, if one is due.
     fn ask(&self, rank: usize, hops: usize) -> (Option<Seen>, Option<Note>) {
         let now = self.now();
         let mut all = self.far.lock();
@@ -156,7 +157,8 @@ impl Supervisor {
         (far.seen.clone(), question)
     }
 
-    /// A note has come, for the rank with a number on this machine. What to answer; and whom to ask what, to tell more the next time.
+    /// Takes a note for the rank with number `local` on this machine. Returns the answers, and a question to a rank, so that the
+    /// next answer tells more.
     pub(crate) fn hear(&self, from: usize, local: usize, note: Note) -> (Vec<Note>, Option<(usize, Note)>) {
         match note.what {
             What::Ask => {
@@ -171,7 +173,7 @@ impl Supervisor {
         }
     }
 
-    /// What a rank of this machine says of itself, asked at some time.
+    /// The answer of a rank of this machine to a question of the time `asked`.
     fn tell(&self, rank: usize, asked: u64) -> Note {
         let Seen { place: [place, detail], wait, looks, ended, object, call, .. } = self.near(self.topology.local(rank));
         let machine_ended = self.fabric.ends() == self.fabric.ranks();
@@ -189,8 +191,8 @@ impl Supervisor {
         Seen { at, place, wait, looks, ended, machine_ended: false, object: self.fabric.object(local), call }
     }
 
-    /// What this rank knows of those that a rank of this machine waits for, one after the other, but for the one that asks. This rank asks the one
-    /// that another rank waits for, which it answers for: that rank keeps to itself what it hears.
+    /// What this rank knows of the ranks that a rank of this machine waits for, along the chain, but for the rank `to` that asks.
+    /// Where this rank answers for another, it asks the rank that the other waits for: the other keeps to itself what it hears.
     fn told(&self, first: usize, to: usize, asked: u64) -> (Vec<Note>, Option<(usize, Note)>) {
         let mut question = None;
         let mut rank = first;
@@ -204,7 +206,7 @@ impl Supervisor {
             if awaited == first || notes.len() == TOLD {
                 break;
             }
-            // What is known, and since when at the latest somebody waits for news.
+            // What is known of it, and the latest time at which a rank waited for news of it.
             let now = self.now();
             let (next, pending) = if self.topology.is_near(awaited) {
                 (Some(self.near(self.topology.local(awaited))), Duration::ZERO)
@@ -228,7 +230,7 @@ impl Supervisor {
                 break;
             };
             (rank, seen) = (awaited, next);
-            // Whoever asks sees the ranks of its own machine.
+            // The rank that asks sees the ranks of its own machine.
             if self.topology.machine(rank) != self.topology.machine(to) {
                 let age = self.now().saturating_sub(seen.at).as_nanos() as u64;
                 let [place, detail] = seen.place;
@@ -239,7 +241,7 @@ impl Supervisor {
         (notes, question)
     }
 
-    /// Takes an answer, or a question that others are to answer.
+    /// Takes an answer, or a wave that this rank is to answer later.
     fn learn(&self, from: usize, note: Note) {
         let [first, second, third, wait, looks, sixth, seventh] = note.words;
         match note.what {
@@ -282,8 +284,8 @@ impl Supervisor {
         }
     }
 
-    /// Takes part in finding out whether all ranks of the job wait for good, at a time that passes as it does for the rank: the first rank of
-    /// each machine does, while it waits. The notes to send, and at the first machine, if they do, what they wait for.
+    /// Takes part in finding out whether all ranks of the job wait for good. The first rank of each machine does while it waits,
+    /// at times `now` of its clock. Returns the notes to send, and at the first machine what all wait for, if they do for good.
     pub(crate) fn look_at_all(&self, now: Duration) -> (Vec<(usize, Note)>, Option<String>) {
         let ranks = self.fabric.ranks();
         if self.topology.local(self.topology.rank()) != 0 {
@@ -310,9 +312,9 @@ impl Supervisor {
         (notes, found)
     }
 
-    /// What the ranks of this machine wait for, for people.
+    /// What the ranks of this machine wait for, in words for people.
     fn what_they_wait_for(&self) -> String {
-        /// More of a machine are not named.
+        /// The most ranks of a machine that are named.
         const NAMED: usize = 4;
         let ranks = self.topology.machine_ranks();
         let say = |(local, rank): (usize, &usize)| format!("rank {rank} waits for {}", self.fabric.object(local));

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::memory::word::WaitWord;
 
-/// How long to try before sleeping.
+/// How long a rank tries before it sleeps.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Patience {
     /// Looks without a pause.
@@ -16,15 +16,15 @@ pub(crate) struct Patience {
     pauses: u32,
     /// Yields to the scheduler.
     yields: u32,
-    /// A sleeper looks up at least this often: to see whether the job was ended, and should a wake-up have been overlooked.
+    /// The longest sleep without a look: to see whether the job was ended, and in case a wake-up was missed.
     slice: Duration,
 }
 
 /// Slices of a few ranks, and of very many.
 const SLICES: [Duration; 2] = [Duration::from_millis(10), Duration::from_millis(250)];
 
-/// Between them, a slice has so much time for each rank of the machine. To look up takes some 5 µs, so sleepers of any number take a
-/// tenth of a core together; with slices of 10 ms, 8192 of them would take four cores.
+/// Between them, a slice has this much time for each rank of the machine. To look up takes some 5 µs, so sleepers of any number
+/// take a tenth of a core together; with slices of 10 ms, 8192 of them would take four cores.
 const SLICE_FOR_EACH: Duration = Duration::from_micros(50);
 
 impl Patience {

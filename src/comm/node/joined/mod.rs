@@ -32,31 +32,32 @@ use crate::{
     index::Loops,
 };
 
-/// Looks at a word before the network is asked: as long as ranks of one node that arrive together need.
+/// Looks at a word before the network is asked. They take as long as ranks of one node need that arrive together.
 const LOOKS: usize = 300;
 
-/// A waiting rank looks all the time for so long before it may sleep: a sleep and a wake-up take some 60 µs.
+/// The time for which a waiting rank looks without a pause before it may sleep: a sleep and a wake-up take some 60 µs.
 const PATIENCE: Duration = Duration::from_micros(50);
 /// A sleeping rank wakes up after this long to look.
 const SLICE: Duration = Duration::from_micros(50);
-/// A wait for whatever comes lasts at most this many sleeps.
+/// The most sleeps in a wait for whatever comes.
 const SLICES: u32 = 10;
-/// A sleep in the network lasts no longer: what another thread of the rank takes out of it, or does to a word of the rank, does not end the sleep.
+/// The longest sleep in the network. It goes on when another thread of the rank takes something out of the network, or changes a
+/// word of the rank.
 const DOZE: Duration = Duration::from_micros(500);
 
-/// How long a wait for whatever comes may last, if it `sleeps` or spins: what another thread of the rank has taken out of the network is
-/// told to nobody here, so the caller has to look for itself soon.
+/// The longest wait for whatever comes, if it `sleeps` or spins. Nothing here shows what another thread of the rank has taken out
+/// of the network. So the caller has to look for itself soon.
 fn longest(limit: Duration, sleeps: bool) -> Duration {
     limit.min(if sleeps { SLICES * SLICE } else { SLICE })
 }
 
-/// See the module's essay.
+/// A node and a network as one conduit.
 #[derive(Debug)]
 pub(crate) struct Joined<N: ?Sized> {
     node: Member,
     capabilities: Capabilities,
     network: Arc<N>,
-    /// Nobody else maps this rank's memory: what it waits for comes over the network, or from its own threads.
+    /// No other rank maps this rank's memory: what it waits for comes over the network, or from its own threads.
     is_alone: bool,
     /// This rank has come to its end, and has not published it.
     ends: AtomicBool,
@@ -75,14 +76,14 @@ impl<N: Network + ?Sized> Joined<N> {
         self.topology().is_mapped(rank)
     }
 
-    /// Whether this processor changes words of a rank that others may change too. Where processors and adapter do not exclude each other,
-    /// the adapter changes all of them.
+    /// Returns true if this processor changes words of a rank that others may change too. Where processors and adapter do not
+    /// exclude each other, the adapter changes all of them.
     fn is_for_processor(&self, rank: usize) -> bool {
         self.is_mapped(rank) && self.capabilities.native.coherent
     }
 
-    /// Looks until `ready`, or something is to be polled, or the limit. Where ranks share cores it sleeps between looks: in the network if that
-    /// can be, for `doze`, or else by `sleep`.
+    /// Waits until `ready`, or until there is something to poll, or for `limit`. Where ranks share cores it sleeps between looks:
+    /// in the network for `doze` if it can, else by `sleep`.
     fn wait_until(&self, limit: Duration, doze: Duration, ready: impl Fn() -> bool, sleep: impl Fn(Duration)) {
         let start = self.now();
         loop {
@@ -332,13 +333,14 @@ impl<N: Network + ?Sized> Conduit for Joined<N> {
         if ends && settled == Some(true) && self.ends.swap(false, Ordering::Relaxed) {
             self.node.publish_end();
         }
-        // If that is not known now, what is published already stays as it is, and counts no look.
+        // While that is unknown, what is published stays as it is, and counts no look.
         if awaited.is_none() || settled.is_some() {
             self.node.publish_wait(awaited.filter(|_| settled == Some(true)), object);
         }
     }
 
-    /// Others take from it that this rank does nothing more for them. So it may have to wait for a look that finds everything handled.
+    /// To others it means that this rank does nothing more for them. So it may have to wait for a look that finds everything
+    /// handled.
     fn publish_end(&self) {
         if self.over().load(Ordering::Relaxed) == INHERITED {
             return;

@@ -14,7 +14,7 @@ fn no_wait_hides_for_long_what_another_thread_has_taken() {
     }
 }
 
-/// A network that only says for how long it is slept in.
+/// A network that only records how long a rank sleeps in it.
 #[derive(Debug)]
 struct Bed {
     below: Loopback,
@@ -77,8 +77,8 @@ impl Network for Bed {
     }
 }
 
-/// For how long a rank of a node of so many sleeps in the network at most, while it waits for whatever comes, and for a word. Waits go on
-/// until it has slept for the expected times: this thread may have to wait for a core.
+/// The longest sleep in the network of a rank whose node has `ranks_per_node` ranks, while it waits for whatever comes, and for a
+/// word. Waits go on until it has slept for the expected times: this thread may have to wait for a core.
 fn dozes(ranks_per_node: usize, crowded: bool, expects: bool, least: [Duration; 2]) -> [Duration; 2] {
     let fabric = Arc::new(Fabric::new(2, 1 << 20, false).unwrap());
     let member = Member::new(fabric.clone(), Topology::one_machine(0, 2), 2, usize::MAX).split(ranks_per_node, crowded);

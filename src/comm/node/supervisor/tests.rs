@@ -3,7 +3,7 @@
 use super::*;
 use std::sync::atomic::Ordering;
 
-/// A machine for each rank; whom each waits for.
+/// A supervisor for each rank, on a machine of its own.
 struct Ranks(Vec<Supervisor>);
 
 impl Ranks {
@@ -27,12 +27,13 @@ impl Ranks {
         }
     }
 
-    /// A rank follows the chain of waits from itself; a question is answered at once. Whom it asked, and what it found.
+    /// A rank follows the chain of waits; questions are answered at once. Returns the ranks that it asked and the waits that it
+    /// found.
     fn follow(&self, from: usize) -> (Vec<usize>, Vec<PublishedWait>) {
         self.follow_but(from, |_| false)
     }
 
-    /// The same where some do not answer.
+    /// As `follow`, but `silent` ranks do not answer.
     fn follow_but(&self, from: usize, silent: impl Fn(usize) -> bool) -> (Vec<usize>, Vec<PublishedWait>) {
         let (mut asked, mut found) = (Vec::new(), Vec::new());
         let mut rank = self.0[from].awaited();

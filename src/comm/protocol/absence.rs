@@ -1,22 +1,22 @@
-//! Which peers an endpoint does not reach, since when and why, and which of them are lost.
+//! The peers that an endpoint does not reach, since when and why, and which of them are lost.
 //!
-//! A peer is away when a connection with it broke, or it was not found, or it was asked for a connection and does not answer. It is lost when it
-//! has been away for the time of silence. That is time in which the endpoint itself has looked at its device: a pause between two looks counts
-//! as [`PAUSE`] at most, because a process that gets no processor time cannot reconnect.
+//! A peer is away when a connection with it broke, or it was not found, or it was asked for a connection and does not answer. It
+//! is lost when it has been away for the time of silence. That is time in which the endpoint itself has looked at its device: a
+//! pause between two looks counts as [`PAUSE`] at most, because a process that gets no processor time cannot reconnect.
 
 use std::time::Duration;
 
-/// See the module's essay.
+/// The most that a pause between looks counts.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// A peer that is only asked may still start, or make queue pairs for many others first: it has so many times as long.
+/// A peer that is only asked has this many times as long: it may still start, or make queue pairs for many others first.
 const ASKED: u32 = 10;
 
-/// See the module's essay.
+/// The peers that an endpoint does not reach.
 #[derive(Debug, Default)]
 pub(in crate::comm) struct Absences {
     away: Vec<Absence>,
-    /// The last look, and the time of all looks that counts.
+    /// The last look, and the sum of all pauses that count.
     last: Duration,
     looked: Duration,
     silence: Option<Duration>,
@@ -34,7 +34,7 @@ pub(in crate::comm) struct Absence {
 }
 
 impl Absences {
-    /// A peer is lost when it has been away for so long; none ever is without a limit.
+    /// Sets the time after which a peer that is away is lost. Without one, none ever is.
     pub(in crate::comm) fn loses_after(&mut self, silence: Option<Duration>) {
         self.silence = silence;
     }
@@ -55,7 +55,7 @@ impl Absences {
         }
     }
 
-    /// An answer has come: those that were only asked and have answered are not away.
+    /// An answer has come: peers that were only asked and have answered are not away.
     pub(in crate::comm) fn hears(&mut self, has_answered: impl Fn(usize) -> bool) {
         self.away.retain(|absence| !absence.is_asked || !has_answered(absence.peer));
     }
@@ -65,7 +65,7 @@ impl Absences {
         self.away.retain(|absence| absence.peer != peer);
     }
 
-    /// The endpoint looks, unless it did so in the time `between` two looks. Whether it looks.
+    /// The endpoint looks, unless it did so in the time `between` two looks. Returns true if it looks.
     pub(in crate::comm) fn looks(&mut self, now: Duration, between: Duration) -> bool {
         let pause = now.saturating_sub(self.last);
         let looks = pause >= between;
@@ -76,7 +76,7 @@ impl Absences {
         looks
     }
 
-    /// A peer that is lost, and how long it may be away.
+    /// A peer that is lost, and the time that it may be away.
     pub(in crate::comm) fn lost(&self) -> Option<(&Absence, Duration)> {
         let silence = self.silence?;
         let limit = |absence: &Absence| if absence.is_asked { silence.saturating_mul(ASKED) } else { silence };

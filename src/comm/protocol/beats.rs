@@ -1,11 +1,11 @@
-//! Whether the machines that a rank has to do with still answer.
+//! Finds out whether the machines that a rank has to do with still answer.
 //!
-//! A rank watches a few machines: those that it met first, and those that it asked last because it waits for a rank of theirs. At every
-//! *beat* it asks those that it has not heard of since the last one. A machine of which nothing has come for so long is lost; whatever comes
-//! from any of its ranks counts.
+//! A rank watches a few machines: those that it met first, and those that it asked last because it waits for a rank of theirs. At
+//! every *beat* it asks those that it has not heard of since the last one. A machine is lost when nothing has come from any of
+//! its ranks for the time of silence.
 //!
-//! Only a machine that has answered a question once is watched: one whose ranks have nobody to answer while they compute never does.
-//! Whoever was stopped itself has heard nobody: a beat counts for twice its usual time at most.
+//! A machine can be lost only after it has answered a question: one whose ranks have no agent to answer while they compute never
+//! does. A rank that was stopped itself has heard nobody: a beat counts for twice its usual time at most.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ const ASKED: usize = 2;
 /// Ranks of a machine that are asked.
 const RANKS: usize = 2;
 
-/// The time that a beat counts for at most, whatever passed.
+/// The most time that a beat counts for.
 const LONGEST: Duration = Duration::from_millis(500);
 
 #[derive(Debug)]
@@ -26,16 +26,16 @@ struct Machine {
     /// It has answered once.
     answers: bool,
     heard: bool,
-    /// How long it was not heard.
+    /// The time for which it was not heard.
     silent: Duration,
     doubted: bool,
 }
 
-/// See the module's essay.
+/// The machines that a rank watches.
 #[derive(Debug)]
 pub(in crate::comm) struct Beats {
     first: Vec<Machine>,
-    /// The last one is at the end.
+    /// The machine that was asked last is at the end.
     asked: Vec<Machine>,
     silence: Option<Duration>,
 }
@@ -52,7 +52,7 @@ pub(in crate::comm) struct Beat {
 }
 
 impl Beats {
-    /// A machine is lost that is silent for so long; none ever is without a limit.
+    /// A machine that is silent for `silence` is lost; without that limit none ever is.
     pub(in crate::comm) fn new(silence: Option<Duration>) -> Self {
         Beats { first: Vec::new(), asked: Vec::new(), silence }
     }
@@ -95,7 +95,7 @@ impl Beats {
         self.find(machine).into_iter().for_each(|watched| watched.answers = true);
     }
 
-    /// One more beat, so long after the last one.
+    /// One more beat, `elapsed` after the last one.
     pub(in crate::comm) fn beat(&mut self, elapsed: Duration) -> Beat {
         let mut beat = Beat::default();
         let Some(silence) = self.silence else { return beat };
@@ -127,7 +127,7 @@ mod tests {
     const SILENCE: Duration = Duration::from_secs(2);
     const LIMIT: u32 = 8;
 
-    /// Beats until a machine is lost, of so many; `heard` says of which machines something came.
+    /// Beats until a machine is lost, `most` times at most. `heard` says of which machines something came.
     fn lost_after(beats: &mut Beats, most: u32, heard: impl Fn(u32, usize) -> bool) -> Option<(u32, usize)> {
         beats.beat(BEAT);
         (1..=most).find_map(|beat| {

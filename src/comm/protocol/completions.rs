@@ -1,4 +1,4 @@
-//! Which works of a connection ask for a completion, and which works a completion is the end of.
+//! Which works of a connection ask for a completion, and which works a completion ends.
 //!
 //! Works of a connection complete in their order, so a completion is the end of all works before it. A completion costs more than a short work.
 //! So of short works in a row most are *silent*: the first asks for a completion, for nothing else is open then, and of those behind it every
@@ -16,14 +16,14 @@
 //!    else                                 | 0       | asks for a completion
 //!  any other work with a handle is posted | 0       | asks for a completion
 //!  a work without a handle is posted      |         | asks for a completion
-//!  somebody asks for the end of silent    |         |
+//!  the driver asks for the end of silent  |         |
 //!  works: no mark is under way            | 0       | a mark is to be posted
 //!         one is under way                |         | nothing
 //!  work n is reported                     |         | all up to n are completed; has it a handle, that and all before it are let go
 //!  the connection is over                 | 0       | all are completed, and no mark is under way
 //! ```
 
-/// At most so many works in a row ask for nothing.
+/// The most works in a row that ask for nothing.
 const SILENT: u32 = 15;
 
 /// The works of a connection, over all connections with a peer. `H` is what the driver knows a work by.
@@ -32,7 +32,7 @@ pub(in crate::comm) struct Completions<H> {
     /// Works that were posted, and those of them that are known to be completed: up to the last one that was reported.
     posted: u64,
     completed: u64,
-    /// So many at the end ask for nothing, the last of them by its handle.
+    /// The works at the end that ask for nothing, and the handle of the last.
     silent: u32,
     last: Option<H>,
     /// The mark that is under way: the last silent work before it.
@@ -60,7 +60,7 @@ impl<H: Copy> Completions<H> {
         self.completed < self.posted || self.silent > 0
     }
 
-    /// A work is about to be posted that may be silent. Whether it asks for nothing.
+    /// A work is about to be posted that may be silent. Returns true if it asks for nothing.
     #[inline]
     pub(in crate::comm) fn is_silent(&mut self, work: H) -> bool {
         let is_silent = self.is_open() && self.silent < SILENT;
@@ -78,14 +78,14 @@ impl<H: Copy> Completions<H> {
         self.silent = 0;
     }
 
-    /// A work was posted. Its number.
+    /// A work was posted. Returns its number.
     #[inline]
     pub(in crate::comm) fn posts(&mut self) -> u64 {
         self.posted += 1;
         self.posted
     }
 
-    /// The end of the silent works is wanted: whether a mark is to be posted behind the [last](Self::last) of them.
+    /// The end of the silent works is wanted. Returns true if a mark is to be posted behind the [last](Self::last) of them.
     pub(in crate::comm) fn wants_mark(&mut self) -> bool {
         let wants = self.silent > 0 && self.mark.is_none();
         if wants {
@@ -110,7 +110,7 @@ impl<H: Copy> Completions<H> {
         self.mark.take()
     }
 
-    /// The work of a number is reported, and so the end of all before it.
+    /// The work with this number is reported, and so the end of all before it.
     #[inline]
     pub(in crate::comm) fn completes(&mut self, number: u64) {
         self.completed = self.completed.max(number);
@@ -154,7 +154,7 @@ mod tests {
     }
 
     impl Driver {
-        /// Posts a work. Whether it asks for a completion.
+        /// Posts a work. Returns true if it asks for a completion.
         fn post(&mut self, may_be_silent: bool) -> bool {
             self.posted += 1;
             let handle = self.posted;
@@ -205,8 +205,8 @@ mod tests {
         }
     }
 
-    /// In whatever order works and marks are posted and reported: when marks have been posted until none is wanted, all handles are let go.
-    /// Never do more than [`SILENT`] works in a row ask for nothing.
+    /// In whatever order works and marks are posted and reported: when marks have been posted until none is wanted, all handles
+    /// are let go. At most [`SILENT`] works in a row ask for nothing.
     #[test]
     fn every_handle_is_let_go() {
         for seed in 0..SEEDS {

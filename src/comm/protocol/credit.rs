@@ -1,8 +1,8 @@
 //! The credit of frames between this rank and one peer, in both directions.
 //!
-//! A frame of requests takes credit, for its target may have to keep it until it can handle it. The target acknowledges a frame when all
-//! of its records are handled. Every frame that leaves for a peer carries the number of that peer's frames that were handled since the
-//! last one left. A frame of answers leaves for its acknowledgements alone when there are [`ACKNOWLEDGE`] of them.
+//! A frame of requests takes credit, for its target may have to keep it until it can handle it. The target acknowledges a frame
+//! when all of its records are handled. Every frame that leaves for a peer says how many of that peer's frames were handled since
+//! the last one left. When [`ACKNOWLEDGE`] frames are handled meanwhile, a frame of answers leaves for them alone.
 //!
 //! ```text
 //!  event                         | unacknowledged | owed          | and
@@ -20,11 +20,11 @@
 /// Frames of requests to one peer that may be on their way or unacknowledged.
 const CREDIT: u32 = 32;
 
-/// Frames that are acknowledged together when no other frame leaves that could carry it. Less than [`CREDIT`], so that a sender that
-/// nobody sends to goes on.
+/// Frames that are acknowledged together when no other frame leaves that could carry it. Less than [`CREDIT`], so that a sender
+/// that nobody sends to goes on.
 const ACKNOWLEDGE: u32 = CREDIT / 4;
 
-/// See the module's essay.
+/// The credit of one peer.
 #[derive(Debug, Default)]
 pub(in crate::comm) struct Credit {
     /// Frames of requests sent and not acknowledged.
@@ -34,25 +34,25 @@ pub(in crate::comm) struct Credit {
 }
 
 impl Credit {
-    /// Whether another frame of requests may leave.
+    /// Returns true if another frame of requests may leave.
     pub(in crate::comm) fn may_send(&self) -> bool {
         self.unacknowledged < CREDIT
     }
 
-    /// A frame of requests leaves. How many frames it acknowledges.
+    /// A frame of requests leaves. Returns how many frames it acknowledges.
     #[must_use]
     pub(in crate::comm) fn requests_leave(&mut self) -> u32 {
         self.unacknowledged += 1;
         self.answers_leave()
     }
 
-    /// A frame of answers leaves. How many frames it acknowledges.
+    /// A frame of answers leaves. Returns how many frames it acknowledges.
     #[must_use]
     pub(in crate::comm) fn answers_leave(&mut self) -> u32 {
         std::mem::take(&mut self.owed)
     }
 
-    /// Whether a frame of answers is to leave even without answers.
+    /// Returns true if a frame of answers is to leave even without answers.
     pub(in crate::comm) fn must_acknowledge(&self) -> bool {
         self.owed >= ACKNOWLEDGE
     }
@@ -62,14 +62,14 @@ impl Credit {
         self.owed += 1;
     }
 
-    /// A frame has come that acknowledges so many. None if those are more than were sent.
+    /// A frame has come that acknowledges `frames` frames. None if fewer are unacknowledged.
     #[must_use]
     pub(in crate::comm) fn acknowledged(&mut self, frames: u32) -> Option<()> {
         self.unacknowledged = self.unacknowledged.checked_sub(frames)?;
         Some(())
     }
 
-    /// Whether all that was sent is acknowledged.
+    /// Returns true if all that was sent is acknowledged.
     pub(in crate::comm) fn is_quiet(&self) -> bool {
         self.unacknowledged == 0
     }
@@ -108,12 +108,12 @@ mod tests {
         heard: u32,
     }
 
-    /// Ranks that each send to each other.
+    /// Ranks that all send to each other.
     struct World {
         ranks: usize,
         sides: Vec<Side>,
         network: Channels<Frame>,
-        /// One frame of requests in so many is answered.
+        /// One frame of requests in `asks_one_in` is answered.
         asks_one_in: usize,
     }
 

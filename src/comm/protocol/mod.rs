@@ -4,7 +4,7 @@
 //! network; it has no clock, no lock and no `unsafe` (`cargo xtask lint` checks that). So its tests run it in a simulated network, over
 //! thousands of schedules that are each drawn from a seed.
 //!
-//! | file | what it decides | who drives it |
+//! | file | what it decides | driver |
 //! |---|---|---|
 //! | `absence` | which peers are lost, of those that are not reached | `ib` |
 //! | `beats` | whether the machines that a rank has to do with still answer | `am` |

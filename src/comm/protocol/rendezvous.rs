@@ -1,9 +1,9 @@
 //! The target's side of a rendezvous: the requests of one peer in their order, and the messages that they announce.
 //!
-//! The records of a peer are handled one after the other. Some announce a *message*: bytes that travel beside the frames. Such a record is
-//! done when its message is being received, and the message keeps its place: what the record asked for happens when the bytes have come
-//! and all before it is done. Meanwhile nothing else of this peer is handled, but further announcements, so that their messages travel at
-//! the same time.
+//! The records of a peer are handled one after the other. Some announce a *message*: bytes that travel beside the frames. Such a
+//! record is done when its message is being received, and the message keeps its place: what the record asked for happens when the
+//! bytes have come and all before it is done. Meanwhile only further announcements of this peer are handled, so that their
+//! messages travel at the same time.
 //!
 //! ```text
 //!  next is                           | when
@@ -21,12 +21,12 @@
 //! What is not ready waits with everything behind it. The peer's credit bounds how much that is. Memory for buffers is shared by all
 //! peers: one that gave some back lets the others that wait go first.
 //!
-//! The machine does not know what a record asks for. Who drives it reads the records, and tries again one whose answer finds no memory; it
-//! also knows whether a range lies in the segment.
+//! The machine does not know what a record asks for. Its driver reads the records, and tries again one whose answer finds no
+//! memory. The driver also knows whether a range lies in the segment.
 
 use std::{collections::VecDeque, ops::Range};
 
-/// Messages of one peer that are received at a time.
+/// The most messages of one peer that are received at a time.
 const BESIDE: usize = 4;
 
 /// What one peer asked for and is not done. `F` is a frame whose last records are not handled, `B` a buffer.
@@ -59,9 +59,9 @@ pub(in crate::comm) enum Place<B> {
 /// What is to be done next.
 #[derive(Debug)]
 pub(in crate::comm) enum Next<F, B> {
-    /// What the announcement of this buffer asked for, with so many bytes.
+    /// Do what the announcement of this buffer asked for, with this number of bytes.
     Message(B, usize),
-    /// The records of this frame, one after the other. A frame of which some are left goes back by [`Requests::put_back`].
+    /// Handle the records of this frame, one after the other. A frame with records left goes back by [`Requests::put_back`].
     Frame(F),
     /// Nothing now.
     Nothing,
@@ -74,19 +74,19 @@ impl<F, B> Default for Requests<F, B> {
 }
 
 impl<F, B> Requests<F, B> {
-    /// Whether all is done.
+    /// Returns true if all is done.
     pub(in crate::comm) fn is_empty(&self) -> bool {
         self.frames.is_empty() && self.messages.is_empty()
     }
 
-    /// A frame has come. Whether its turn is now, because nothing waits.
+    /// A frame has come. Returns true if its turn is now, because nothing waits.
     pub(in crate::comm) fn arrived(&mut self, frame: F) -> bool {
         let turn = self.is_empty();
         self.frames.push_back(frame);
         turn
     }
 
-    /// What is next. To be asked again until it is nothing or a frame goes back.
+    /// The next thing to do. The driver asks again until it is nothing or a frame goes back.
     pub(in crate::comm) fn next(&mut self, others_wait: bool) -> Next<F, B> {
         while self.messages.front().is_some_and(|message| message.has_come)
             && let Some(Message { len, to, .. }) = self.messages.pop_front()
@@ -108,24 +108,24 @@ impl<F, B> Requests<F, B> {
         self.frames.push_front(frame);
     }
 
-    /// Whether a record that announces nothing may be handled.
+    /// Returns true if a record that announces nothing may be handled.
     pub(in crate::comm) fn may_handle(&self) -> bool {
         self.messages.is_empty()
     }
 
-    /// Whether a message may be received, into a range of the segment or into a buffer.
+    /// Returns true if a message may be received, into a range of the segment or into a buffer.
     pub(in crate::comm) fn may_receive(&self, range: Option<&Range<usize>>, others_wait: bool) -> bool {
         let most = if others_wait { 1 } else { BESIDE };
         self.messages.len() < most && range.is_none_or(|range| self.messages.iter().all(|message| message.is_apart(range)))
     }
 
-    /// A message of so many bytes is being received. Its number.
+    /// A message of `len` bytes is being received. Returns its number.
     pub(in crate::comm) fn receives(&mut self, len: usize, to: Place<B>) -> u64 {
         self.messages.push_back(Message { len, to, has_come: false });
         self.oldest + self.messages.len() as u64 - 1
     }
 
-    /// The message of this number has come. None if it is not as long as was announced.
+    /// The message of this number has come. Returns none if it is not as long as was announced.
     #[must_use]
     pub(in crate::comm) fn has_come(&mut self, number: u64, len: usize) -> Option<()> {
         let at = usize::try_from(number.checked_sub(self.oldest)?).ok()?;
@@ -136,7 +136,7 @@ impl<F, B> Requests<F, B> {
 }
 
 impl<B> Message<B> {
-    /// Whether it leaves a range of the segment alone, for certain.
+    /// Returns true if it is certain to leave a range of the segment alone.
     fn is_apart(&self, range: &Range<usize>) -> bool {
         match &self.to {
             Place::Segment(own) => own.end <= range.start || range.end <= own.start,

@@ -8,7 +8,7 @@ pub(super) use crate::comm::kit::random::Random;
 pub(super) const SEEDS: u64 = 10_000;
 
 impl Random {
-    /// True once in so many times.
+    /// Returns true once in `times` calls, on average.
     pub(super) fn one_in(&mut self, times: usize) -> bool {
         self.below(times) == 0
     }

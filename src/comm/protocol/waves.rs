@@ -1,10 +1,11 @@
-//! Whether all ranks of the job wait for good: one machine's part in finding out. A state machine without I/O.
+//! Finds out whether all ranks of the job wait for good: one machine's part. A state machine without I/O.
 //!
 //! The machines form a binomial tree, whose root is the first. Only the first rank of each machine takes part, and only while it waits
 //! itself. The root begins a *wave* when all ranks of its machine wait. A wave goes down the tree, and each machine answers it once all
 //! of its own ranks wait and all machines below have answered. While a rank somewhere computes, the wave rests there, and nothing is sent.
 //!
-//! An answer tells what became of the waits since the answer before ([`Stage`]). The root believes in a deadlock after three waves:
+//! An answer tells what became of the waits since the answer before ([`Stage`]). The root believes in a deadlock after three
+//! waves:
 //!
 //! 1. All waits are published.
 //! 2. They are the same as in the first wave. So there was a moment, at the end of the first wave, at which all ranks waited. All that
@@ -14,11 +15,11 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-/// The root begins a wave so long after the one before: a rank that waits looks twice meanwhile, and the third wave is no earlier than
+/// The least time between the starts of two waves. A rank that waits looks twice meanwhile, and the third wave is no earlier than
 /// [`DOUBT_FOR`].
 const PACE: Duration = Duration::from_millis(1050);
 
-/// All ranks have waited for so long when the root believes it.
+/// The least time for which all ranks have waited when the root believes it.
 const DOUBT_FOR: Duration = Duration::from_secs(2);
 
 /// What became of the waits of a machine, and of those below it, since the last wave.
@@ -28,7 +29,7 @@ pub(in crate::comm) enum Stage {
     Waiting = 0,
     /// All are in the same waits.
     Same = 1,
-    /// And have looked twice.
+    /// The same, and all have looked twice.
     Looked = 2,
 }
 
@@ -49,7 +50,7 @@ pub(in crate::comm) struct Step {
     pub(in crate::comm) found: Option<String>,
 }
 
-/// See the module's essay.
+/// One machine's part in the waves.
 #[derive(Debug)]
 pub(in crate::comm) struct Waves {
     parent: Option<usize>,
@@ -62,7 +63,7 @@ pub(in crate::comm) struct Waves {
     heard: BTreeMap<usize, (u64, Stage, String)>,
     /// The waits at the last answer, with their looks.
     last: Vec<(u64, u64)>,
-    /// At the root: when the last wave began, and since when the waits are the same.
+    /// At the root: the start of the last wave, and the time since when the waits are the same.
     began: Option<Duration>,
     since: Option<Duration>,
     /// At the root: the last wave found the same waits as the one before.
@@ -101,8 +102,8 @@ impl Waves {
         }
     }
 
-    /// What is to be done. `look` gives the waits of all ranks of this machine and how often each looked, if all wait; what it sees must be so
-    /// after the call began.
+    /// The next thing to do. `look` gives the waits of all ranks of this machine and their numbers of looks, if all wait. What it
+    /// sees must be so after the call began.
     pub(in crate::comm) fn step(
         &mut self,
         now: Duration,
@@ -305,7 +306,7 @@ mod tests {
     fn all_wait_for_good_is_found_if_it_is_so_and_never_else() {
         for seed in 0..SEEDS / 10 {
             let mut world = World::new(seed);
-            // The first messages: somebody has something to do.
+            // The first messages: some ranks have something to do.
             for _ in 0..2 {
                 let to = world.random.below(world.ranks.len());
                 world.ranks[to].came += 1;

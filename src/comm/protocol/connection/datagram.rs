@@ -51,7 +51,7 @@ pub(super) struct Datagram {
     pub(super) address: Address,
     /// When the sender wished for the connection, by the job's logical clock; [`NEVER`] if it did not.
     pub(super) wish: u64,
-    /// Counts what the sender sent to this peer.
+    /// The count of datagrams from the sender to this peer.
     pub(super) number: u32,
     /// The number of the datagram that this one answers; zero if none.
     pub(super) answers: u32,
@@ -73,7 +73,7 @@ impl Datagram {
         bytes
     }
 
-    /// None unless it is a datagram of the job that has this token.
+    /// Returns none unless it is a datagram of the job that has this token.
     pub(super) fn decode(bytes: &[u8], token: u128) -> Option<Self> {
         let bytes: &[u8; LENGTH] = bytes.try_into().ok()?;
         let stages = [Stage::Idle, Stage::Asking, Stage::Initialized, Stage::Connected, Stage::Closing];

@@ -1,13 +1,13 @@
 //! Connections on demand: the reliable queue pairs of one endpoint, which are made when they are needed and given back.
 //!
-//! A *pair* is two endpoints and at most one connection between them, which serves both directions. An end holds at most one queue pair
-//! for it. The driver carries out *steps* and says how they ended; the ends tell each other where they stand by datagrams that may be
-//! lost, doubled and late. Each connection has an *epoch* of its pair. An epoch that is over at one end is over for good: that end goes on
-//! to the next one, and the other follows when it hears of it.
+//! A *pair* is two endpoints and at most one connection between them, which serves both directions. An end holds at most one
+//! queue pair for it. The driver carries out *steps* and says how they ended. The ends tell each other where they stand by
+//! datagrams that may be lost, doubled and late. Each connection has an *epoch* of its pair. An epoch that is over at one end is
+//! over for good: that end goes on to the next one, and the other follows when it hears of it.
 //!
 //! # The stages of an epoch
 //!
-//! Both ends go the same way. It does not matter who began, or whether both did: there is no tie to break.
+//! Both ends go the same way. Either end may begin, or both: there is no tie to break.
 //!
 //! ```text
 //!             it wants a connection, or the peer does,                         the peer's address is
@@ -26,36 +26,37 @@
 //!     '- later epoch, an older pair needs the queue pair (only while the peer holds none)
 //! ```
 //!
-//! A datagram says epoch, stage, address. An end keeps the highest stage that it heard of in its epoch, so order and doubles are of no
-//! matter; one of an earlier epoch changes nothing and is answered by where this end stands. Data on the connection tell as much as a
-//! datagram of Connected.
+//! A datagram says epoch, stage, address. An end keeps the highest stage that it heard of in its epoch, so order and doubles do
+//! not matter. A datagram of an earlier epoch changes nothing, and is answered by where this end stands. Data on the connection
+//! tell as much as a datagram of Connected.
 //!
 //! | sent | when | again until |
 //! |---|---|---|
-//! | Idle | an epoch is over at this end | never: who still stands in it asks, or meets the error of its queue pair |
+//! | Idle | an epoch is over at this end | never: a peer that still stands in it asks, or meets the error of its queue pair |
 //! | Asking | the step Prepare begins, in the overlapped way, and the peer has not begun | the peer is Asking |
 //! | Initialized | Prepare is done | the peer is Initialized |
 //! | Connected | Connect is done | the peer is Connected |
 //! | Closing | all that was posted is acknowledged | the peer is Closing, or in the next epoch |
 //! | its stage | the peer sends again what it stands at and is not ahead, or is in an earlier epoch | |
 //!
-//! The *overlapped* way is ARMCI-ODCM Fig. 4: Asking makes the peer begin at once. The *serial* way is Fig. 3: the peer begins when it
-//! hears of Initialized. In the static way the driver wants all connections at the start; the machine is the same. Operations before
-//! the connection is ready wait in their order at the driver (MVICH §3.4), which posts them when it is told `Ready` and keeps those
-//! that come after `Hold` for the next one.
+//! The *overlapped* way is ARMCI-ODCM Fig. 4: Asking makes the peer begin at once. The *serial* way is Fig. 3: the peer begins
+//! when it hears of Initialized. In the static way the driver wants all connections at the start; the state machine does not
+//! change. Operations before the connection is ready wait in their order at the driver (MVICH §3.4). It posts them at `Ready`,
+//! and keeps those that come after `Hold` for the next one.
 //!
 //! # The budget
 //!
-//! An endpoint holds no more queue pairs than its budget, in whatever stage. Who lacks one waits: this end's own wishes and those of
-//! peers, in one queue. A wish has a time of the job's logical clock (Lamport), which its datagrams carry, and the queue is in the
-//! order of these times. The queue is a mark at each pair, so it takes no memory but the record that a peer has from the first time it
-//! was met. A peer keeps asking; nothing is refused.
+//! An endpoint holds no more queue pairs than its budget, in whatever stage. Wishes that lack one wait: this end's own and those
+//! of peers, in one queue. A wish has a time of the job's logical clock (Lamport), which its datagrams carry, and the queue is in
+//! the order of these times. The queue is a mark at each pair, so it takes no memory but the record that a peer has from the
+//! first time it was met. A peer keeps asking; nothing is refused.
 //!
-//! When the budget is full, the least recently used pair that has passed its residence is closed, an idle one first. If there is none,
-//! the youngest pair that is younger than who waits, and whose peer holds no queue pair for it yet as far as is known, gives its own
-//! back and queues again with its old wish. So endpoints that all wait for each other cannot stay so: the oldest wish of the job is
-//! the first in the queues of both its endpoints, takes the queue pairs of all that merely wait, and waits for no more than steps,
-//! datagrams, acknowledgements and a residence. When it is fulfilled another is the oldest. Residence bounds how often pairs change.
+//! When the budget is full, the least recently used pair that has passed its residence is closed, an idle one first. If there is
+//! none, only pairs count whose peer holds no queue pair for them yet, as far as is known. The youngest of them, if younger than
+//! the wish that waits, gives its own back and queues again with its old wish. So endpoints that all wait for each other cannot
+//! stay so: the oldest wish of the job is the first in the queues of both its endpoints, and takes the queue pairs of all that
+//! merely wait. It waits for no more than steps, datagrams, acknowledgements and a residence. When it is fulfilled another is the
+//! oldest. Residence bounds how often pairs change.
 //!
 //! # What the driver owes
 //!
@@ -79,7 +80,7 @@ mod pair;
 mod tests;
 mod timer;
 
-/// Whether the peer begins when this end begins, or when it is done.
+/// Says whether the peer begins when this end begins, or when it is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::comm) enum Way {
     Overlapped,
@@ -188,13 +189,13 @@ pub(in crate::comm) struct Settings {
     pub(in crate::comm) budget: usize,
 }
 
-/// See the module's essay.
+/// The connections of an endpoint.
 #[derive(Clone, Debug)]
 pub(in crate::comm) struct Connections {
     settings: Settings,
     /// The peers that were met.
     pairs: BTreeMap<usize, Pair>,
-    /// Pairs that lack a queue pair, those that have one, and when which is to be looked at.
+    /// Pairs that lack a queue pair, pairs that have one, and the time to look at each.
     claims: BTreeSet<Claim>,
     holding: BTreeSet<usize>,
     deadlines: BTreeSet<(Duration, usize)>,
@@ -227,7 +228,7 @@ impl Connections {
         actions
     }
 
-    /// A datagram has come, from anybody.
+    /// A datagram has come, from any sender.
     #[must_use]
     pub(in crate::comm) fn on_datagram(&mut self, now: Duration, bytes: &[u8]) -> Vec<Action> {
         let mut actions = Vec::new();
@@ -261,7 +262,7 @@ impl Connections {
         actions
     }
 
-    /// When [`Connections::on_timeout`] is to be called.
+    /// The time to call [`Connections::on_timeout`].
     pub(in crate::comm) fn next_timeout(&self) -> Option<Duration> {
         let is_short = self.claims.len() > self.given_back();
         let residents = || self.holding.iter().filter_map(|peer| self.pairs.get(peer)).filter(|pair| pair.may_post());
@@ -269,12 +270,12 @@ impl Connections {
         self.deadlines.first().map(|&(at, _)| at).into_iter().chain(leave).min()
     }
 
-    /// Whether this peer may be posted to.
+    /// Returns true if this peer may be posted to.
     pub(in crate::comm) fn is_ready(&self, peer: usize) -> bool {
         self.pairs.get(&peer).is_some_and(Pair::may_post)
     }
 
-    /// Whether a datagram of this peer has come since it was last asked again.
+    /// Returns true if a datagram of this peer has come since it was last asked again.
     pub(in crate::comm) fn has_answered(&self, peer: usize) -> bool {
         self.pairs.get(&peer).is_some_and(|pair| pair.has_answered)
     }
@@ -322,7 +323,7 @@ impl Connections {
         }
     }
 
-    /// Gives out what the budget has, and makes room for who waits.
+    /// Gives out what the budget has, and makes room for the wishes that wait.
     fn share(&mut self, now: Duration, actions: &mut Vec<Action>) {
         let Settings { endpoint, way, budget, .. } = self.settings;
         while self.holding.len() < budget
@@ -337,7 +338,7 @@ impl Connections {
         }
     }
 
-    /// Queue pairs that will be free.
+    /// The number of queue pairs that will be free.
     fn given_back(&self) -> usize {
         if self.claims.is_empty() { 0 } else { self.holders().filter(|(_, pair)| pair.gives_back()).count() }
     }

@@ -8,7 +8,7 @@ use super::{
     timer::{Estimate, LONGEST},
 };
 
-/// A pair is used for so long before it may be closed for another: twenty set-ups of ARMCI-ODCM Fig. 12.
+/// The time for which a pair is used before it may be closed for another: twenty set-ups of ARMCI-ODCM Fig. 12.
 pub(in crate::comm) const RESIDENCE: Duration = Duration::from_millis(10);
 
 /// The pause after a step failed, which doubles up to [`LONGEST`].
@@ -43,14 +43,14 @@ pub(super) struct Turn<'a> {
 pub(super) struct Pair {
     pub(super) epoch: u32,
     pub(super) mine: Stage,
-    /// The most that the peer has told of this epoch.
+    /// The highest stage of this epoch that the peer has told.
     pub(super) theirs: Stage,
     pub(super) remote: Option<Address>,
     pub(super) held: Option<Held>,
-    /// When this end wished for the connection, and when the peer did.
+    /// The times of this end's wish for the connection, and of the peer's.
     pub(super) wish: u64,
     pub(super) heard: u64,
-    /// Since when it is ready. It may be posted to until it is leaving.
+    /// The time at which it became ready. It may be posted to until it is leaving.
     pub(super) since: Option<Duration>,
     pub(super) leaving: bool,
     /// Something posted is unacknowledged.
@@ -60,7 +60,7 @@ pub(super) struct Pair {
     pub(super) has_answered: bool,
     /// It was ready in an earlier epoch.
     was_ready: bool,
-    /// Steps that failed since it was ready, and when it is tried again.
+    /// The steps that failed since it was ready, and the time of the next try.
     failures: u32,
     retry_at: Duration,
     /// A datagram is to be sent, and asks for an answer.
@@ -69,11 +69,11 @@ pub(super) struct Pair {
     number: u32,
     /// The first datagram that came since the last one left.
     pub(super) asked: u32,
-    /// The first datagram of this wait, and when it left.
+    /// The first datagram of this wait, and its time.
     first: Option<(u32, Duration)>,
     patience: Duration,
     resend_at: Option<Duration>,
-    /// Where this pair stands in the endpoint's indexes.
+    /// The place of this pair in the endpoint's indexes.
     pub(super) claim: Option<Claim>,
     pub(super) deadline: Option<Duration>,
 }
@@ -196,7 +196,7 @@ impl Pair {
         if self.since.is_some() { self.leave(turn) } else { self.end(turn) }
     }
 
-    /// What follows from where both ends stand.
+    /// Does what follows from where both ends stand.
     pub(super) fn advance(&mut self, turn: &mut Turn<'_>) {
         if self.mine == Stage::Connected && self.theirs >= Stage::Connected && self.since.is_none() {
             (self.since, self.used) = (Some(turn.now), turn.now);
@@ -226,7 +226,7 @@ impl Pair {
         }
     }
 
-    /// What is to be sent, if anything.
+    /// The datagram to send, if any.
     pub(super) fn take_datagram(&mut self, turn: &Turn<'_>, from: usize) -> Option<Datagram> {
         let asks = std::mem::take(&mut self.asks);
         if !std::mem::take(&mut self.tell) {
@@ -257,17 +257,17 @@ impl Pair {
         self.since.is_some() && !self.leaving
     }
 
-    /// Whether it is past its residence and not leaving yet.
+    /// Returns true if it is past its residence and not leaving yet.
     pub(super) fn may_leave(&self, now: Duration) -> bool {
         self.may_post() && self.since.is_some_and(|since| now >= since + RESIDENCE)
     }
 
-    /// Whether its queue pair will be free without another decision.
+    /// Returns true if its queue pair will be free without another decision.
     pub(super) fn gives_back(&self) -> bool {
         self.leaving || self.held.as_ref().is_some_and(|held| held.epoch != self.epoch)
     }
 
-    /// Whether the peer is not known to hold a queue pair for it.
+    /// Returns true if the peer is not known to hold a queue pair for it.
     pub(super) fn is_alone(&self) -> bool {
         self.theirs < Stage::Initialized
     }
@@ -277,25 +277,25 @@ impl Pair {
         self.wish.min(self.heard)
     }
 
-    /// Whether it needs a queue pair, now or after its pause.
+    /// Returns true if it needs a queue pair, now or after its pause.
     fn lacks(&self) -> bool {
         let is_wanted = self.wish != NEVER || self.theirs >= Stage::Asking;
         is_wanted && self.mine == Stage::Idle && self.held.is_none()
     }
 
-    /// Whether it needs a queue pair now.
+    /// Returns true if it needs a queue pair now.
     pub(super) fn claims(&self, now: Duration) -> bool {
         self.lacks() && self.retry_at <= now
     }
 
-    /// When it has to be looked at again.
+    /// The time to look at it again.
     pub(super) fn next_timeout(&self, now: Duration) -> Option<Duration> {
         let retry = (self.lacks() && self.retry_at > now).then_some(self.retry_at);
         let leave = self.since.filter(|_| self.theirs == Stage::Closing && !self.leaving).map(|since| since + RESIDENCE);
         [self.resend_at, retry, leave].into_iter().flatten().min()
     }
 
-    /// The next stage, if its epoch is not over.
+    /// Enters a stage, if its epoch is not over.
     fn enter_if(&mut self, epoch: u32, stage: Stage) {
         if epoch == self.epoch {
             (self.mine, self.tell) = (stage, true);

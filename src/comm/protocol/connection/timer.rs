@@ -1,4 +1,4 @@
-//! How long an end waits for an answer before it sends again.
+//! The time for which an end waits for an answer before it sends again.
 //!
 //! Jacobson's estimate (RFC 6298): the smoothed round trip and four times its deviation. A datagram carries the number of the one that it
 //! answers, and only the first of a wait is measured, so an answer is never taken for that of another request (Karn). Resends double
@@ -13,7 +13,7 @@ pub(super) const LONGEST: Duration = Duration::from_secs(1);
 /// The time as long as nothing was measured: to make a queue pair takes 0.4 ms in ARMCI-ODCM §III-B2 and up to 8 ms on soft-RoCE.
 const FIRST: Duration = Duration::from_millis(16);
 
-/// See the module's essay.
+/// The estimate of the round trip.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Estimate {
     smooth: Option<Duration>,
@@ -21,7 +21,7 @@ pub(super) struct Estimate {
 }
 
 impl Estimate {
-    /// An answer took so long.
+    /// An answer took this time.
     pub(super) fn measured(&mut self, sample: Duration) {
         let sample = sample.min(LONGEST);
         let smooth = self.smooth.unwrap_or(sample);
@@ -32,7 +32,7 @@ impl Estimate {
         self.smooth = Some((7 * smooth + sample) / 8);
     }
 
-    /// How long to wait for the first answer.
+    /// The time to wait for the first answer.
     pub(super) fn patience(&self) -> Duration {
         self.smooth.map_or(FIRST, |smooth| (smooth + 4 * self.deviation).clamp(SHORTEST, LONGEST))
     }

@@ -10,7 +10,7 @@
 /// Bytes.
 pub(in crate::comm) const HEADER: usize = 16;
 
-/// See the module's essay.
+/// The header of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::comm) struct Header {
     pub(in crate::comm) what: What,
@@ -23,7 +23,7 @@ pub(in crate::comm) enum What {
     Frame(u64),
     /// No more than what was seen.
     Seen,
-    /// The same, and that the connection is new: it is the first message on it.
+    /// What was seen, on a new connection: it is the first message there.
     Opens,
 }
 

@@ -93,9 +93,9 @@ struct Posted<H> {
 pub(in crate::comm) struct Replay<H> {
     /// Oldest first.
     posted: VecDeque<Posted<H>>,
-    /// So many of the oldest are completed, and wait to be seen.
+    /// The number of completed items, among the oldest, that wait to be seen.
     completed: usize,
-    /// Frames numbered, and those of them that the peer has seen, and handled.
+    /// The numbers of the last frame, and of the last that the peer has seen, and handled.
     numbered: u64,
     known: u64,
     handled: u64,
@@ -117,24 +117,24 @@ impl<H: Copy + PartialEq> Replay<H> {
         Replay { posted: VecDeque::new(), completed: 0, numbered: 0, known: 0, handled: 0, seen: 0, is_open: false }
     }
 
-    /// Whether an item may be posted now.
+    /// Returns true if an item may be posted now.
     pub(in crate::comm) fn may_post(&self, kind: Kind) -> bool {
         self.is_open && (kind == Kind::Frame || self.handled == self.numbered)
     }
 
-    /// Whether all that was posted is known to be done. If not, a connection that is over is to be replaced.
+    /// Returns true if all that was posted is known to be done. If not, a connection that is over is to be replaced.
     pub(in crate::comm) fn is_done(&self) -> bool {
         self.posted.is_empty()
     }
 
-    /// An item is posted. The number of a frame.
+    /// An item is posted. Returns the number of a frame.
     pub(in crate::comm) fn posts(&mut self, kind: Kind, handle: H) -> u64 {
         self.numbered += u64::from(kind == Kind::Frame);
         self.posted.push_back(Posted { handle, kind, number: self.numbered, happened: false, completed: false });
         self.numbered
     }
 
-    /// The adapter has completed an item, and so all before it. As all that forgets items, it names them.
+    /// The adapter has completed an item, and so all before it. It names the items that it forgets.
     pub(in crate::comm) fn completed(&mut self, handle: H, mut forgets: impl FnMut(H)) {
         let news = self.posted.iter().skip(self.completed).position(|item| item.handle == handle);
         for _ in 0..news.map_or(0, |at| at + 1) {
@@ -149,7 +149,7 @@ impl<H: Copy + PartialEq> Replay<H> {
         }
     }
 
-    /// The peer has seen the frames up to this number. None if they were not all sent.
+    /// The peer has seen the frames up to this number. Returns none if they were not all sent.
     #[must_use]
     pub(in crate::comm) fn acknowledged(&mut self, number: u64, forgets: impl FnMut(H)) -> Option<()> {
         self.have_been_seen(number, forgets)
@@ -178,13 +178,13 @@ impl<H: Copy + PartialEq> Replay<H> {
         self.is_open = false;
     }
 
-    /// A new connection is ready. What to tell the peer first.
+    /// The number to tell the peer first when a new connection is ready.
     pub(in crate::comm) fn seen(&self) -> u64 {
         self.seen
     }
 
-    /// The peer has told on a new connection which frame it saw last. What becomes of all that was open, in its order, with the numbers
-    /// of frames. None if the peer cannot have seen that.
+    /// The peer has told on a new connection which frame it saw last. Returns the fate of all that was open, in its order, with
+    /// the numbers of frames. Returns none if the peer cannot have seen that frame.
     pub(in crate::comm) fn reopens(&mut self, number: u64, forgets: impl FnMut(H)) -> Option<Vec<(Fate<H>, u64)>> {
         if self.is_open || number < self.known {
             return None;
@@ -221,7 +221,7 @@ impl<H: Copy + PartialEq> Replay<H> {
         Some(())
     }
 
-    /// Forgets what is done and of no more use to the adapter.
+    /// Forgets items that are done and that the adapter needs no more.
     fn forget(&mut self, mut forgets: impl FnMut(H)) {
         let before = self.posted.len();
         self.posted.retain(|item| {
@@ -236,7 +236,7 @@ impl<H: Copy + PartialEq> Replay<H> {
 }
 
 impl<H> Posted<H> {
-    /// A frame may still be lost at its target, until that is known to have seen it.
+    /// Returns false for a frame that may still be lost at its target, until that is known to have seen it.
     fn is_forgotten_when_completed(&self) -> bool {
         self.happened || self.kind != Kind::Frame
     }

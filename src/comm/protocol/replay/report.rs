@@ -1,7 +1,8 @@
 //! When an end says which frames of its peer it has seen.
 //!
-//! Every frame says so of those of the other direction. Where none leaves, a message of its own does, after [`UNSAID`] frames or [`UNSAID_FOR`].
-//! The first message on a new connection says it too, and *opens* the connection: before both ends have opened it, no frame is posted there.
+//! Every frame acknowledges the frames of the other direction. Where none leaves, a message of its own does, after [`UNSAID`]
+//! frames or [`UNSAID_FOR`]. The first message on a new connection says it too, and *opens* the connection: no frame is posted
+//! there before both ends have opened it.
 //!
 //! ```text
 //!  event                         | this end
@@ -18,22 +19,22 @@ use std::time::Duration;
 
 use super::header::What;
 
-/// After so many frames, or so long after the first, a message of its own says what was seen.
+/// Acknowledges explicitly after this many frames, or this long after the first.
 const UNSAID: u64 = 16;
 const UNSAID_FOR: Duration = Duration::from_millis(1);
 
-/// See the module's essay.
+/// An end's reports of what it has seen.
 #[derive(Debug, Default)]
 pub(in crate::comm) struct Report {
     stage: Stage,
-    /// The peer has opened the connection, and has seen so many frames. This end has not opened it yet.
+    /// The number of frames that the peer has seen. It has opened the connection, and this end has not yet.
     heard: Option<u64>,
-    /// What it was told, and since when there is more.
+    /// The frames that the peer was told, and the time since when there are more.
     said: u64,
     unsaid: Option<Duration>,
 }
 
-/// How far this end is with a connection.
+/// The state of a connection at this end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Stage {
     /// There is none, or it is not ready.
@@ -44,7 +45,7 @@ enum Stage {
     Open,
 }
 
-/// When what has come is to be said.
+/// The time to say what has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::comm) enum When {
     /// It is planned already.
@@ -70,7 +71,7 @@ impl Report {
         self.heard = Some(seen);
     }
 
-    /// Both ends have opened the connection: what the peer has seen, once.
+    /// The frames that the peer has seen: once, when both ends have opened the connection.
     pub(in crate::comm) fn take_heard(&mut self) -> Option<u64> {
         self.heard.take_if(|_| self.stage == Stage::Open)
     }
@@ -81,7 +82,8 @@ impl Report {
         (self.said, self.unsaid) = (seen, None);
     }
 
-    /// What a message of its own says, if one has to leave. On a connection that is not `open` for frames only the first message leaves.
+    /// The message that has to leave on its own, if any. On a connection that is not `open` for frames only the first message
+    /// leaves.
     pub(in crate::comm) fn says(&mut self, seen: u64, open: bool) -> Option<What> {
         let what = match self.stage {
             Stage::Opening => What::Opens,
@@ -101,7 +103,7 @@ impl Report {
         if seen - self.said == UNSAID { When::Now } else { when }
     }
 
-    /// When something has to be said, if anything has.
+    /// The time to say something, if anything is unsaid.
     pub(in crate::comm) fn due(&self) -> Option<Duration> {
         self.unsaid.map(|since| since + UNSAID_FOR)
     }

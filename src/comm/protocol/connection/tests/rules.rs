@@ -15,7 +15,7 @@ struct Net {
     now: Duration,
     /// What came out of each event, but datagrams.
     log: Vec<(usize, Action)>,
-    /// Datagrams that are lost, from when on.
+    /// While this is set, datagrams are lost.
     cut: bool,
     sent: Vec<(Duration, Datagram)>,
 }

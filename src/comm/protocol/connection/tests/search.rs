@@ -1,8 +1,8 @@
 //! All states of one pair, breadth first: both ends, what they do with their queue pairs, and the datagrams under way.
 //!
-//! A datagram may come at any time, twice or never; how many are under way at a time is bounded. Time is abstracted: a timeout lets
-//! all deadlines pass, and nothing else lets any pass. Either end may be made to give its queue pair back whenever the budget could want it. Errors, failing steps and evictions
-//! happen in the first epochs only, so that the search ends.
+//! A datagram may come at any time, twice or never; the number under way at a time is bounded. Time is abstracted: a timeout lets
+//! all deadlines pass, and nothing else lets any pass. Either end may be made to give its queue pair back whenever the budget
+//! could want it. Errors, failing steps and evictions happen in the first epochs only, so that the search ends.
 //!
 //! In each state it is asserted that both ends agree if both are ready; that some way leads to a connection; and, for each end that wants
 //! one, that some way without loss, error or another wish does.
@@ -28,7 +28,7 @@ struct State {
     now: Duration,
 }
 
-/// What may happen. `true` if it helps: no loss, no error, no new wish.
+/// A change that may happen. `true` if it helps: no loss, no error, no new wish.
 type Change = (bool, Box<dyn FnOnce(&mut State)>);
 
 impl State {
@@ -253,7 +253,7 @@ fn search(way: Way, most: usize, errors_before: u32) -> usize {
     let mut reach = connected.clone();
     spread(&mut reach, &edges, |_| true);
     assert!(reach.iter().all(|&reach| reach), "a state from which the pair is never connected");
-    // Who waits needs no new wish, no error and no loss.
+    // An end that waits needs no new wish, no error and no loss.
     for (mut reach, wanted) in ready.into_iter().zip(wanted) {
         spread(&mut reach, &edges, |helps| helps);
         let stuck = wanted.iter().zip(reach).filter(|&(&wanted, reach)| wanted && !reach).count();
@@ -268,7 +268,7 @@ fn search(way: Way, most: usize, errors_before: u32) -> usize {
     reach.len()
 }
 
-/// With at most so many datagrams under way, and errors before this epoch.
+/// With at most `most` datagrams under way, and errors before this epoch.
 fn search_both(most: usize, errors_before: u32, at_least: usize) {
     for way in [Way::Overlapped, Way::Serial] {
         let states = search(way, most, errors_before);

@@ -1,4 +1,4 @@
-//! How long it takes to connect a pair, and what it takes, when nothing is lost.
+//! The time and the datagrams that it takes to connect a pair when nothing is lost.
 
 use super::super::Way;
 use super::world::{Conditions, World};
@@ -8,7 +8,7 @@ use crate::comm::protocol::simulation::Random;
 const PREPARE: u64 = 367;
 const CONNECT: u64 = 105;
 
-/// The same place: a message costs less than this.
+/// ARMCI-ODCM §III-B2 too: a message costs less than this.
 const MESSAGE: u64 = 10;
 
 /// Microseconds until the end that wants to may post, and datagrams.

@@ -48,7 +48,7 @@ struct QueuePair {
 #[derive(Debug)]
 pub(super) struct Link {
     queue_pair: Option<QueuePair>,
-    /// Since when it may post, and in which epoch.
+    /// The time since when it may post, and the epoch.
     pub(super) ready: Option<(u64, u32)>,
     holds: bool,
     under_way: usize,

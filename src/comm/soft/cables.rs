@@ -10,9 +10,9 @@ use std::{fmt, time::Duration};
 /// What adapters want of the cables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::comm) enum Wish {
-    /// A message leaves. [`Adapters::arrived`] and then [`Adapters::answered`] tell what became of it, by its number.
+    /// A message leaves. [`Adapters::arrived`] and then [`Adapters::answered`] report it, by its number.
     Sends { from: u32, to: u32, bytes: usize, number: u64 },
-    /// The same of what an adapter has read for another. It leaves without a processor.
+    /// An adapter returns what it has read for another. It is reported as if sent, and leaves without a processor.
     Returns { from: u32, to: u32, bytes: usize, number: u64 },
     /// [`Adapters::is_time`] is to be called.
     Reminds { rank: u32, at: Duration, number: u64 },
@@ -42,7 +42,7 @@ pub(in crate::comm) trait Cables: Send + Sync + fmt::Debug {
     /// A rank has taken all that its adapter had to say.
     fn has_polled(&self, rank: usize);
 
-    /// A rank has taken so many messages from its adapter, of so many bytes in all.
+    /// A rank has taken `messages` messages from its adapter, of `bytes` bytes in all.
     fn takes(&self, rank: usize, messages: usize, bytes: usize);
 
     /// A rank has made a step towards a connection.
@@ -57,10 +57,10 @@ pub(in crate::comm) trait Cables: Send + Sync + fmt::Debug {
 
 /// Adapters at the ends of cables. What follows is appended to the wishes.
 pub(in crate::comm) trait Adapters: Send + Sync + fmt::Debug {
-    /// All of a message is where it goes.
+    /// All of a message has arrived.
     fn arrived(&self, now: Duration, number: u64, wishes: &mut Vec<Wish>);
 
-    /// Its sender's adapter knows that.
+    /// The sender's adapter knows that a message has arrived.
     fn answered(&self, now: Duration, number: u64, wishes: &mut Vec<Wish>);
 
     /// A time has come.

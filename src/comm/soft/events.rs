@@ -1,7 +1,7 @@
 //! What happens next: events in the order of their times.
 //!
-//! What happens at one time is in the order in which it was said, or with a seed in another order. What one source says for one time
-//! stays in its order.
+//! Events of one time come in the order in which they were added, or with a seed in another order. Events of one source and one
+//! time stay in their order.
 //!
 //! Time does not go back, so the queue is a radix heap (R. K. Ahuja, K. Mehlhorn, J. B. Orlin, R. E. Tarjan: Faster Algorithms for the
 //! Shortest Path Problem, J. ACM 37(2), 1990). An event lies in the bucket of the highest bit in which its time differs from now. When
@@ -12,14 +12,14 @@ use std::{cmp::Reverse, collections::BinaryHeap};
 
 use super::Picos;
 
-/// See the module's essay.
+/// A queue of events in the order of their times.
 #[derive(Debug)]
 pub(in crate::comm) struct Events<E> {
-    /// When the last event was that was taken.
+    /// The time of the last event that was taken.
     last: Picos,
-    /// What happens at this time too.
+    /// Events of this time too.
     now: BinaryHeap<Reverse<Entry<E>>>,
-    /// What happens later, by bit.
+    /// Later events, by bit.
     later: [Bucket<E>; BITS],
     /// The buckets that are not empty.
     filled: u64,
@@ -28,13 +28,13 @@ pub(in crate::comm) struct Events<E> {
     seed: u64,
 }
 
-/// Of a time.
+/// Bits of a time.
 const BITS: usize = u64::BITS as usize;
 
 #[derive(Debug)]
 struct Bucket<E> {
     entries: Vec<Entry<E>>,
-    /// The earliest of them.
+    /// The time of the earliest of them.
     first: Picos,
 }
 
@@ -47,7 +47,7 @@ struct Entry<E> {
 }
 
 impl<E> Entry<E> {
-    /// Among those of one time.
+    /// The place among the entries of one time.
     fn key(&self) -> (u64, u64) {
         (self.turn, self.said)
     }
@@ -80,7 +80,7 @@ impl<E> Events<E> {
         Events { last: Picos::ZERO, now: BinaryHeap::new(), later, filled: 0, len: 0, said: 0, seed }
     }
 
-    /// Something is to happen, says a source: not before what was taken last.
+    /// Adds an event of a source, not before the last that was taken.
     pub(in crate::comm) fn add(&mut self, at: Picos, source: usize, event: E) {
         debug_assert!(at >= self.last, "an event at {at:?}, and it is {:?}", self.last);
         let at = at.max(self.last);
@@ -106,27 +106,27 @@ impl<E> Events<E> {
         if self.seed == 0 { 0 } else { self.draw_any(what) }
     }
 
-    /// The same with any seed.
+    /// As [`draw`](Self::draw), but a number for seed 0 too.
     pub(in crate::comm) fn draw_any(&self, what: u64) -> u64 {
         mix(self.seed ^ mix(what ^ mix(self.said)))
     }
 
-    /// How many are to happen.
+    /// The number of events that are to happen.
     pub(in crate::comm) fn len(&self) -> usize {
         self.len
     }
 
-    /// When the next happens.
+    /// The time of the next event.
     pub(in crate::comm) fn next_at(&self) -> Option<Picos> {
         if self.now.is_empty() { self.later.get(self.lowest()).map(|bucket| bucket.first) } else { Some(self.last) }
     }
 
-    /// The bucket of the earliest of what happens later; none has this number if nothing does.
+    /// The bucket of the earliest later event; no bucket has this number if there is none.
     fn lowest(&self) -> usize {
         self.filled.trailing_zeros() as usize
     }
 
-    /// The next.
+    /// Takes the next event.
     pub(in crate::comm) fn take(&mut self) -> Option<(Picos, E)> {
         if self.now.is_empty() {
             let lowest = self.lowest();

@@ -1,4 +1,4 @@
-//! What goes wrong in a simulated machine, at times that are said in advance.
+//! What goes wrong in a simulated machine, at times that are given in advance.
 //!
 //! | fault | what happens |
 //! |---|---|
@@ -10,14 +10,14 @@
 
 use super::Picos;
 
-/// See the module's essay.
+/// The faults of a simulated machine.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Faults {
-    /// Ranks, and when they die.
+    /// Ranks, and the times of their deaths.
     pub(in crate::comm) deaths: Vec<(usize, Picos)>,
-    /// Nodes, when their adapters stall, and when they go on.
+    /// Nodes, and the times from and until which their adapters stall.
     pub(in crate::comm) stalls: Vec<(usize, Picos, Picos)>,
-    /// The part of all messages that is late, and by how much at most.
+    /// The part of all messages that is late, and the most by which one is.
     pub(in crate::comm) delay: Option<(f64, Picos)>,
 }
 

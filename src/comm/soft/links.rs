@@ -16,7 +16,7 @@ pub(in crate::comm) enum Shape {
 }
 
 impl Shape {
-    /// The torus of about equal sides that has room for so many nodes.
+    /// The torus of about equal sides with room for `nodes` nodes.
     pub(in crate::comm) fn torus_of(nodes: usize, share: usize) -> Self {
         let switches = nodes.div_ceil(share).max(1);
         let root = |count: usize, of: f64| (count as f64).powf(1.0 / of).ceil() as usize;
@@ -36,7 +36,7 @@ impl Shape {
         Shape::Torus { sides: [z, y, x], share }
     }
 
-    /// Whether there are not too many links to keep a time for each.
+    /// Returns true if there are not too many links to keep a time for each.
     pub(in crate::comm) fn is_small(&self, nodes: usize) -> bool {
         const MOST: u128 = 1 << 26;
         let product = |factors: &[usize]| factors.iter().fold(1_u128, |product, &factor| product.saturating_mul(factor as u128));
@@ -51,7 +51,7 @@ impl Shape {
         }
     }
 
-    /// How many links there are for so many nodes.
+    /// The number of links for `nodes` nodes.
     pub(super) fn links(&self, nodes: usize) -> usize {
         match self {
             Shape::Crossbar => 0,
@@ -64,12 +64,12 @@ impl Shape {
         }
     }
 
-    /// In which direction of a torus a link leads.
+    /// The direction of a torus in which a link leads.
     pub(super) fn direction(&self, link: usize) -> usize {
         if matches!(self, Shape::Torus { .. }) { link % 6 / 2 } else { 0 }
     }
 
-    /// How many nodes there is room for.
+    /// The number of nodes that there is room for.
     pub(in crate::comm) fn room(&self) -> usize {
         match self {
             Shape::Torus { sides, share } => share * sides.iter().product::<usize>(),
@@ -87,7 +87,7 @@ impl Shape {
                 if below == above {
                     return Route::few([]);
                 }
-                // Which upper switch: the same for all messages to a node, so that they stay in order.
+                // All messages to a node take one upper switch, so that they stay in order.
                 let over = to % up;
                 let down = nodes.div_ceil(leaf) * up;
                 Route::few([below * up + over, down + above * up + over])
@@ -125,10 +125,10 @@ pub(super) struct Route {
     left: Left,
 }
 
-/// Those that its head has not come to.
+/// The links that the message's head has not come to.
 #[derive(Debug)]
 enum Left {
-    /// The last of so many.
+    /// The links, and the place of the next.
     Few { links: [u32; 3], from: u32 },
     /// Dimension by dimension: where it is, and how far it goes, ahead or back; along which it goes at all.
     Torus { at: [u32; 3], steps: [i32; 3], along: [bool; 3] },
@@ -155,12 +155,12 @@ impl Route {
         Route { len, left: Left::Torus { at: at.map(|at| at as u32), steps, along: steps.map(|steps| steps != 0) } }
     }
 
-    /// How many there are, with those behind.
+    /// The number of its links, with those behind its head.
     pub(super) fn len(&self) -> usize {
         self.len as usize
     }
 
-    /// In which directions its links lead, as [`Shape::direction`] numbers them.
+    /// The directions in which its links lead, as [`Shape::direction`] numbers them.
     pub(super) fn directions(&self) -> [bool; 3] {
         match self.left {
             Left::Torus { along, .. } => along,
@@ -168,7 +168,7 @@ impl Route {
         }
     }
 
-    /// The next, in the shape of its network.
+    /// The next link, in the shape of its network.
     pub(super) fn next(&mut self, shape: &Shape) -> Option<usize> {
         match (&mut self.left, shape) {
             (Left::Torus { at, steps, .. }, Shape::Torus { sides, .. }) => {

@@ -3,7 +3,7 @@
 
 use super::{Picos, Shape};
 
-/// See the module's essay.
+/// The parameters of a machine.
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::comm) struct Machine {
     pub ranks_per_node: usize,
@@ -11,9 +11,9 @@ pub(in crate::comm) struct Machine {
     pub node: Node,
     pub adapter: Adapter,
     pub shape: Shape,
-    /// Of a link for each byte: in each direction of a torus; elsewhere all are alike.
+    /// The time of a link for each byte: in each direction of a torus; elsewhere all are alike.
     pub link: [f64; 3],
-    /// Of a switch.
+    /// The time of a switch.
     pub hop: Picos,
     /// Ranks have agents, and send by queue pairs that are connected on demand.
     pub agent: Option<AgentTimes>,
@@ -22,12 +22,12 @@ pub(in crate::comm) struct Machine {
 /// The times of agents and of connections.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(in crate::comm) struct AgentTimes {
-    /// From the arrival of a message until the agent looks, if its rank computes.
+    /// The time from the arrival of a message until the agent looks, if its rank computes.
     pub wake_up: Picos,
-    /// Until a queue pair is made and initialized; and until it is ready to receive and to send.
+    /// The time until a queue pair is made and initialized; and until it is ready to receive and to send.
     pub prepare: Picos,
     pub connect: Picos,
-    /// Of whoever takes a message, for each of its bytes: they are copied out of the receive buffer, or added.
+    /// The taker's time for each byte of a message: they are copied out of the receive buffer, or added.
     pub handle_per_byte: f64,
 }
 
@@ -40,7 +40,7 @@ pub(in crate::comm) struct Processor {
     pub memory: f64,
 }
 
-/// Between ranks of a node, whose processor copies.
+/// Copies between ranks of a node, by processors.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(in crate::comm) struct Node {
     pub latency: Picos,
@@ -50,21 +50,21 @@ pub(in crate::comm) struct Node {
 /// What joins a node to the network. It sends one message at a time, and receives one at a time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(in crate::comm) struct Adapter {
-    /// Of the processor for each operation: `o`.
+    /// The processor's time for each operation: `o`.
     pub overhead: Picos,
-    /// Of the adapter for each message: `g`.
+    /// The adapter's time for each message: `g`.
     pub gap: Picos,
-    /// Of the adapter for each byte: `G`.
+    /// The adapter's time for each byte: `G`.
     pub per_byte: f64,
-    /// From one adapter to another, without the switches: `L`.
+    /// The time from one adapter to another, without the switches: `L`.
     pub latency: Picos,
-    /// Of a target's adapter until it has read what a get asks for.
+    /// The time until a target's adapter has read what a get asks for.
     pub read: Picos,
     /// Another engine for long transfers.
     pub block: Option<Block>,
     /// There is no such engine: processors move the messages.
     pub driven: Option<Driven>,
-    /// The processor's part of a put is over with the call up to so many bytes.
+    /// The most bytes of a put that the processor is done with when the call returns.
     pub copied: usize,
     /// Operations that a rank may have in flight.
     pub window: usize,
@@ -79,9 +79,9 @@ pub(in crate::comm) struct Adapter {
 /// less meanwhile.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(in crate::comm) struct Driven {
-    /// Of the processor for each message that it receives: `o_r`.
+    /// The processor's time for each message that it receives: `o_r`.
     pub receive: Picos,
-    /// How long a message waits for a rank that computes.
+    /// The longest that a message waits for a rank that computes.
     pub progress: Picos,
 }
 
@@ -96,7 +96,7 @@ pub(in crate::comm) struct Block {
 }
 
 impl Adapter {
-    /// What a transfer takes in the adapter for each byte, and what more it takes to begin.
+    /// The adapter's time for each byte of a transfer, and the extra time to begin.
     pub(super) fn engine(&self, bytes: usize) -> (f64, Picos) {
         match self.block {
             Some(block) if bytes >= block.from => (block.per_byte, block.startup),

@@ -1,31 +1,32 @@
-//! When a message has left, and when it has arrived.
+//! Computes when a message has left, and when it has arrived.
 //!
-//! An adapter sends one message at a time and receives one at a time, and a link carries one at a time. A message's head goes from the
-//! adapter through the links as they become free; its bytes follow at the rate of the slowest. A message takes its turn on a link, and at
-//! the receiver, when its head is there: first come, first served. So whoever asks follows each head from link to link, and times depend
-//! on earlier calls only. If the adapter keeps order, messages of one rank to another arrive in the order in which they leave.
+//! An adapter sends one message at a time and receives one at a time, and a link carries one at a time. A message's head goes
+//! from the adapter through the links as they become free; its bytes follow at the rate of the slowest. A message takes its turn
+//! on a link, and at the receiver, when its head is there: first come, first served. So a caller follows each head from link to
+//! link, and times depend on earlier calls only. If the adapter keeps order, messages of one rank to another arrive in the order
+//! in which they leave.
 //!
 //! Where processors move the messages ([`Driven`](super::Driven)), each rank is an adapter of its own, which sends *or* receives.
 
 use super::{Machine, Picos, Shape, links::Route};
 
-/// See the module's essay.
+/// The times of messages in a machine.
 #[derive(Debug)]
 pub(in crate::comm) struct Model {
     machine: Machine,
     nodes: usize,
-    /// When the adapters of all nodes are free again, those of sending and of receiving. Where processors move messages, `sends` is of all
-    /// ranks and of both.
+    /// The times when the adapters of all nodes are free again, to send and to receive. Where processors move messages, `sends`
+    /// is of all ranks and of both.
     sends: Vec<Picos>,
-    /// When each rank's last message began to leave, where processors move messages.
+    /// The time when each rank's last message began to leave, where processors move messages.
     begun: Vec<Picos>,
     receives: Vec<Picos>,
     links: Vec<Picos>,
-    /// When the last head of each node was in the network.
+    /// The time when each node's last head was in the network.
     heads: Vec<Picos>,
 }
 
-/// How far a message is: the links that its head takes. None before it begins to leave.
+/// The way of a message: the links that its head takes. None before it begins to leave.
 #[derive(Debug, Default)]
 pub(in crate::comm) struct Way(Option<Route>);
 
@@ -37,12 +38,12 @@ pub(in crate::comm) enum Next {
     Ends(Times),
 }
 
-/// What becomes of a message.
+/// The times of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::comm) struct Times {
-    /// When its last byte is in the memory of the target.
+    /// The time when its last byte is in the target's memory.
     pub arrived: Picos,
-    /// When the sender knows: no adapter waits for the word that goes back.
+    /// The time when the sender knows: no adapter waits for the word that goes back.
     pub answered: Picos,
 }
 
@@ -60,12 +61,12 @@ impl Model {
         &self.machine
     }
 
-    /// Whether two ranks are on one node.
+    /// Returns true if two ranks are on one node.
     pub(in crate::comm) fn is_near(&self, one: usize, other: usize) -> bool {
         one / self.machine.ranks_per_node == other / self.machine.ranks_per_node
     }
 
-    /// The adapter of a node sends and receives nothing until then.
+    /// The adapter of a node sends and receives nothing before `until`.
     pub(in crate::comm) fn stall(&mut self, node: usize, until: Picos) {
         let own = match self.machine.adapter.driven {
             Some(_) => self.machine.ranks_per_node * node..self.machine.ranks_per_node * (node + 1),
@@ -75,12 +76,12 @@ impl Model {
         sends.chain(self.receives.get_mut(node)).for_each(|free| *free = until.max(*free));
     }
 
-    /// When the processor of a rank has moved the messages that have come so far; always, if adapters do.
+    /// The time when the processor of a rank has moved the messages that have come by now; zero, if adapters do.
     pub(in crate::comm) fn attends(&self, rank: usize) -> Picos {
         if self.machine.adapter.driven.is_some() { self.sends[rank] } else { Picos::ZERO }
     }
 
-    /// What the processor of a rank needs for a message that it sends, or receives.
+    /// The time of a rank's processor for a message that it sends, or receives.
     pub(in crate::comm) fn moves(&self, from: usize, to: usize, bytes: usize, receives: bool) -> Picos {
         let adapter = &self.machine.adapter;
         match adapter.driven.filter(|_| !self.is_near(from, to)) {
@@ -92,13 +93,13 @@ impl Model {
         }
     }
 
-    /// How long a processor copies so many bytes to or from another rank of its node; nothing for a rank of another.
+    /// The time to copy `bytes` bytes to or from another rank of the node; zero for a rank of another.
     pub(in crate::comm) fn copies(&self, from: usize, to: usize, bytes: usize) -> Picos {
         if self.is_near(from, to) { Picos::of_bytes(bytes, self.machine.node.per_byte) } else { Picos::ZERO }
     }
 
-    /// When a message of one rank to another begins to leave, if it is handed to the adapter at `now`. The adapter sends messages in the order
-    /// of the calls.
+    /// The time when a message of one rank to another begins to leave, if it is handed to the adapter at `now`. The adapter sends
+    /// messages in the order of the calls.
     ///
     /// A processor that moves messages has done so when a call hands one over. What it `answers` waits until it is free.
     pub(in crate::comm) fn begins(&mut self, now: Picos, from: usize, to: usize, bytes: usize, answers: bool) -> Picos {
@@ -122,8 +123,8 @@ impl Model {
         begin
     }
 
-    /// What comes next of a message that begins to leave now, or whose head has come so far. Calls come in the order of `now`. The target
-    /// `computes` until then, as far as is known.
+    /// What comes next of a message that begins to leave now, or whose head is at its next link or receiver. Calls come in the
+    /// order of `now`. The target `computes` until then, as far as is known.
     pub(in crate::comm) fn travels(
         &mut self,
         now: Picos,
@@ -150,7 +151,7 @@ impl Model {
                 head = head.max(self.heads[from]);
                 self.heads[from] = head;
             }
-            // Where all heads take equally long, they come in the order in which they begin: nobody has to be asked again.
+            // Where all heads take equally long, they come in the order in which they begin: the caller need not ask again.
             return if is_at_once { self.travels(head, sender, receiver, bytes, computes, way) } else { Next::Head(head) };
         };
         if let Some(link) = route.next(&self.machine.shape) {
@@ -214,12 +215,12 @@ mod tests {
         Times { arrived: Picos(arrived), answered: Picos(answered) }
     }
 
-    /// What becomes of messages, by when each is handed to its adapter: from, to, bytes.
+    /// The times of messages. Each is given by the time at which its adapter gets it, and by from, to, bytes.
     fn send(model: &mut Model, messages: &[(u64, usize, usize, usize)]) -> Vec<(u64, Times)> {
         send_to(model, messages, 0)
     }
 
-    /// The same to ranks that compute until a time.
+    /// As `send`, to ranks that compute until a time.
     fn send_to(model: &mut Model, messages: &[(u64, usize, usize, usize)], computes: u64) -> Vec<(u64, Times)> {
         let mut sent: Vec<_> = messages.iter().map(|_| (None, Way::default(), times(0, 0))).collect();
         let mut queue: BTreeSet<(u64, usize)> =
@@ -351,7 +352,7 @@ mod tests {
         assert_eq!(arrived, [1100 + 800, 1100 + 1600, 5000 + 1150 + 1600]);
     }
 
-    /// Whatever else is under way, and however slow links are.
+    /// With anything else under way, and links of any speed.
     #[test]
     fn messages_of_a_pair_arrive_in_order() {
         let mut state = 1_u64;

@@ -5,11 +5,12 @@
 //! | [`Form::Threads`] | a thread that waits for its turn | all programs |
 //! | [`Form::Coroutines`] | a stack, in the thread that runs them all | thousands, where the environment says so |
 //!
-//! Which rank is next is said from outside, so both forms run them in the same order.
+//! The order of the ranks is given from outside, so both forms run them in the same order.
 //!
 //! # What coroutines share
 //!
-//! A rank suspends itself inside calls of the library, and another one goes on in the same thread. Safe code may rely on that not to happen:
+//! A rank suspends itself inside calls of the library, and another one goes on in the same thread. Safe code may rely on this
+//! never happening:
 //!
 //! | open while a rank is in a call | with coroutines |
 //! |---|---|
@@ -33,37 +34,37 @@ use rustix::thread::sched_getcpu;
 use super::stacks::{Slot, Stacks};
 use crate::comm::{WaitWord, kit::cores};
 
-/// What a rank is.
+/// The form of a rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
     Threads,
     Coroutines,
 }
 
-/// See the module's essay.
+/// Ranks that run one at a time.
 #[derive(Debug)]
 pub(in crate::comm) struct Ranks {
     switch: Switch,
-    /// The rank whose turn it is, and the mark of its thread; nobody's between turns.
+    /// The rank whose turn it is, and the mark of its thread. Between turns, neither.
     current: AtomicUsize,
     thread: AtomicUsize,
 }
 
-/// How a turn goes from one to another.
+/// The way in which a turn is handed on.
 #[derive(Debug)]
 enum Switch {
-    /// Counts the turns of each rank, and how often one came back.
+    /// Counts the turns of each rank, and those that came back.
     Batons { turns: Box<[WaitWord]>, back: WaitWord },
-    /// How each suspends itself.
+    /// The place of each rank.
     Yielders(Box<[Place]>),
 }
 
-/// Where a coroutine leaves how it is suspended.
+/// The place where a coroutine leaves how it is suspended.
 type Place = AtomicPtr<Yielder<(), ()>>;
 
 const NOBODY: usize = usize::MAX;
 
-/// A sleeper looks after this long at the latest, should a wake-up be lost.
+/// The longest that a sleeper waits before it looks, should a wake-up be lost.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// What a rank does in all its turns.
@@ -113,7 +114,7 @@ impl Ranks {
         Ranks { switch, current: AtomicUsize::new(NOBODY), thread: AtomicUsize::new(0) }
     }
 
-    /// Whether the caller is this rank, and has its turn.
+    /// Returns true if the caller is this rank, and has its turn.
     pub(in crate::comm) fn is_turn_of(&self, rank: usize) -> bool {
         self.current.load(Ordering::Acquire) == rank && self.thread.load(Ordering::Relaxed) == mark()
     }
@@ -123,14 +124,15 @@ impl Ranks {
         Some(self.current.load(Ordering::Relaxed)).filter(|&rank| rank != NOBODY)
     }
 
-    /// Gives a turn to each rank that `next` names, until it names none; `main` is what a rank does. Stacks have at least so many bytes.
-    /// Threads that are to be `pinned` run on one core: no two run at a time, and a turn is handed on there ten times as fast.
+    /// Gives a turn to each rank that `next` names, until it names none. `main` is what a rank does, on at least `stack` bytes of
+    /// stack. Threads that are to be `pinned` run on one core: no two run at a time, and a turn is handed on there ten times as
+    /// fast.
     ///
     /// # Errors
-    /// A rank could not be made: it, and why. Nothing has run.
+    /// A rank could not be made: the rank, and why. Nothing has run.
     ///
     /// # Panics
-    /// If `next` names none before all have ended that it named.
+    /// If `next` names none before all ranks that it named have ended.
     pub(in crate::comm) fn run(
         &self,
         stack: usize,
@@ -241,8 +243,8 @@ impl Ranks {
         Ok(())
     }
 
-    /// Ends the turn of the calling rank, and returns at its next. `next` is the rank whose turn is next, if that is known. If it is
-    /// kept, what [`run`](Self::run) asks must name it.
+    /// Ends the turn of the calling rank, and returns at its next. `next` is the rank whose turn is next, if that is known. If
+    /// `keep` keeps it, what [`run`](Self::run) asks must name it.
     pub(in crate::comm) fn suspend(&self, rank: usize, next: Option<usize>, keep: impl FnOnce(usize)) {
         debug_assert!(self.is_turn_of(rank), "rank {rank} has no turn");
         match &self.switch {

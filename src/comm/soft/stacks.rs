@@ -17,7 +17,7 @@ const GUARD_INSTALL: c_int = 102;
 /// Mappings that are left for all else.
 const OTHERS: usize = 1000;
 
-/// See the module's essay.
+/// Stacks of coroutines, with guards.
 #[derive(Debug)]
 pub(super) struct Stacks {
     base: NonNull<u8>,
@@ -27,7 +27,7 @@ pub(super) struct Stacks {
 }
 
 impl Stacks {
-    /// So many stacks of at least so many bytes.
+    /// Maps `count` stacks of at least `size` bytes.
     pub(super) fn new(count: usize, size: usize) -> io::Result<Self> {
         let each = size.next_multiple_of(PAGE) + PAGE;
         let len = each.checked_mul(count).ok_or(io::ErrorKind::OutOfMemory)?;
@@ -89,7 +89,7 @@ impl Stacks {
 
 impl Drop for Stacks {
     fn drop(&mut self) {
-        // SAFETY: the mapping is this value's, and whoever ran on it has ended.
+        // SAFETY: the mapping is this value's, and every coroutine that ran on it has ended.
         unsafe { libc::munmap(self.base.as_ptr().cast(), self.count * self.each) };
     }
 }
@@ -99,7 +99,7 @@ mod valgrind {
     pub(super) const STACK_REGISTER: usize = 0x1501;
     pub(super) const STACK_DEREGISTER: usize = 0x1502;
 
-    /// The answer to a request with two arguments; zero where nobody listens.
+    /// The answer to a request with two arguments; zero where valgrind does not run.
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     pub(super) fn request([request, first, second]: [usize; 3]) -> usize {
         let asked = [request, first, second, 0, 0, 0];

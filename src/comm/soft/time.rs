@@ -12,7 +12,7 @@ pub(in crate::comm) struct Picos(pub u64);
 impl Picos {
     pub(in crate::comm) const ZERO: Picos = Picos(0);
 
-    /// The nearest to so many seconds; none for less than none.
+    /// The time nearest to `seconds` seconds; zero for a negative number.
     pub(in crate::comm) fn of_seconds(seconds: f64) -> Self {
         // Conversion saturates.
         Picos((seconds * 1e12).round() as u64)
@@ -31,7 +31,7 @@ impl Picos {
         Duration::from_nanos(self.0 / 1000)
     }
 
-    /// The time of so many bytes, at picoseconds for each.
+    /// The time of `bytes` bytes, at `picos_per_byte` for each.
     pub(in crate::comm) fn of_bytes(bytes: usize, picos_per_byte: f64) -> Self {
         Picos((bytes as f64 * picos_per_byte).round() as u64)
     }

@@ -1,4 +1,4 @@
-//! Which launcher started this process, if any: `mpirun`, `srun` or a similar one.
+//! Finds the launcher that started this process, if any: `mpirun`, `srun` or a similar one.
 //!
 //! Such a launcher starts a program once for each rank and sets its rank number in the environment. All its processes are ranks of one job,
 //! which meet by MPI or, in a binary without it, by the protocol that the launcher speaks (`bootstrap`). Where it speaks none, each
@@ -28,11 +28,11 @@ pub(crate) struct Started {
     /// The launcher, for messages.
     by: &'static str,
     rank: usize,
-    /// `None` where the launcher does not say it by the environment.
+    /// `None` where the environment does not give it.
     size: Option<usize>,
     /// It is a task of Slurm's, started by `srun` itself or by an agent that `srun` started.
     in_slurm: bool,
-    /// How the launcher is spoken to.
+    /// The way to speak to the launcher.
     protocol: Option<Protocol>,
 }
 
@@ -50,7 +50,7 @@ pub(crate) enum Protocol {
 }
 
 impl Protocol {
-    /// As `GA_BOOTSTRAP` names it.
+    /// Its name in `GA_BOOTSTRAP`.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Protocol::Pmi { .. } => "pmi",
@@ -64,13 +64,13 @@ impl Protocol {
 /// slurm.h: `SLURM_MAX_NORMAL_STEP_ID`; batch, external and interactive steps lie above.
 const LAST_ORDINARY_STEP: u32 = 0xffff_fff0;
 
-/// What to do where `srun` does not speak the library's protocol.
+/// The advice where `srun` does not speak the library's protocol.
 #[cfg(feature = "mpi")]
 const SRUN: &str = "start the program by `srun --mpi=pmix` (Open MPI) or `srun --mpi=pmi2` (MPICH), of which `srun --mpi=list` names \
                     those that this Slurm has";
 
-/// Who started this process. A child that it forks has the same environment and is not the launcher's, so only the first process that asks
-/// is answered.
+/// How a launcher started this process, if one did. A forked child has the same environment and is not the launcher's, so only
+/// the first process that asks gets an answer.
 pub(crate) fn of_this_process() -> Option<Started> {
     /// A fact about the process.
     static FIRST: AtomicU32 = AtomicU32::new(0);
@@ -79,7 +79,7 @@ pub(crate) fn of_this_process() -> Option<Started> {
     if first.is_err_and(|first| first != own) { None } else { started(|name| env::var(name).ok()) }
 }
 
-/// What the environment, as `variable` looks it up, says about who started this process.
+/// How a launcher started this process, by the environment, in which `variable` looks names up.
 fn started(variable: impl Fn(&str) -> Option<String>) -> Option<Started> {
     let number = |name: &str| variable(name)?.trim().parse::<usize>().ok();
     let step = variable("SLURM_STEP_ID").and_then(|step| step.trim().parse::<u32>().ok());
@@ -107,21 +107,21 @@ fn started(variable: impl Fn(&str) -> Option<String>) -> Option<Started> {
         .or_else(other)
 }
 
-/// Whether the user says where rank 0 is, and not well which rank this process is.
+/// Returns true if the user says where rank 0 is, but not well which rank this process is.
 pub(crate) fn is_half_said() -> bool {
     let by_root = |started: Started| started.protocol == Some(Protocol::Root);
     root().is_some() && !started(|name| env::var(name).ok()).is_some_and(by_root)
 }
 
-/// Where rank 0 is, as the user says: a host and a port.
+/// The place of rank 0, as the user gives it: a host and a port.
 pub(crate) fn root() -> Option<String> {
     env::var("GA_ROOT").ok()
 }
 
-/// What the ranks of a job prove to each other that they know, where no launcher vouches for them.
+/// The secret that ranks prove to know where no launcher vouches for them.
 ///
 /// # Errors
-/// There is none, or others may read it: what to do.
+/// There is none, or others may read it; with advice.
 pub(crate) fn secret() -> Result<Vec<u8>, String> {
     /// Shorter ones can be guessed.
     const SHORTEST: usize = 16;
@@ -150,13 +150,13 @@ fn secret_in(path: &str) -> Result<Vec<u8>, String> {
     fs::read(path).map_err(|error| error.to_string())
 }
 
-/// The job as a launcher names it that speaks PMI-2.
+/// The job's name, from a launcher that speaks PMI-2.
 pub(crate) fn job() -> String {
     env::var("PMI_JOBID").unwrap_or_default()
 }
 
 impl Started {
-    /// By a launcher that speaks PMI over a descriptor.
+    /// A process of a launcher that speaks PMI over a descriptor.
     #[cfg(test)]
     pub(crate) fn by_pmi(rank: usize, size: usize, descriptor: RawFd) -> Self {
         let protocol = Some(Protocol::Pmi { descriptor });
@@ -167,33 +167,33 @@ impl Started {
         self.rank
     }
 
-    /// Number of ranks, if the environment says it.
+    /// The number of ranks, if the environment gives it.
     pub(crate) fn size(&self) -> Option<usize> {
         self.size
     }
 
-    /// The same process in a program whose MPI library speaks with the launcher. Who meets by a script has none.
+    /// The same process in a program whose MPI library speaks with the launcher. One that a script started keeps its protocol.
     pub(crate) fn with_mpi(self) -> Self {
         let protocol = self.protocol.filter(|&protocol| protocol == Protocol::Root).unwrap_or(Protocol::Mpi);
         Started { protocol: Some(protocol), ..self }
     }
 
-    /// How the launcher is spoken to, if it can be.
+    /// The way to speak to the launcher, if there is one.
     pub(crate) fn protocol(&self) -> Option<Protocol> {
         self.protocol
     }
 
-    /// Whether `srun` started it, by itself or by an agent.
+    /// Returns true if `srun` started it, by itself or by an agent.
     pub(crate) fn in_slurm(&self) -> bool {
         self.in_slurm
     }
 
-    /// Whether there are others, as far as is known.
+    /// Returns true if there may be other ranks, as far as is known.
     pub(crate) fn has_others(&self) -> bool {
         self.size != Some(1)
     }
 
-    /// What is wrong if MPI knows of another number of ranks than the launcher started: each of its processes is then a rank 0 of 1.
+    /// The error if MPI knows of another number of ranks than the launcher started: each of its processes is then a rank 0 of 1.
     #[cfg(feature = "mpi")]
     pub(crate) fn differs(&self, found: usize) -> Option<String> {
         if self.size.is_none_or(|size| size == found) {
@@ -209,16 +209,16 @@ impl Started {
         Some(format!("this is {self}, but the MPI library of the program knows of {found}: {advice}"))
     }
 
-    /// What rank 0 says before Open MPI starts without PMIx under `srun`. It was seldom built for anything else, and then ends the
-    /// process with the advice to build it anew.
+    /// What rank 0 prints before Open MPI starts without PMIx under `srun`. Open MPI was seldom built for anything else, and then
+    /// ends the process with the advice to build it anew.
     #[cfg(feature = "mpi")]
     pub(crate) fn hint_for_open_mpi(&self) -> Option<String> {
         let wanted = self.in_slurm && self.protocol != Some(Protocol::Pmix) && self.rank == 0;
         wanted.then(|| format!("srun started this program without PMIx; if Open MPI does not start, {SRUN}"))
     }
 
-    /// Why a binary without MPI does not start where the launcher cannot be spoken to. Rank 0 says what to do; the others only why, as one
-    /// of them may end first and take rank 0 with it.
+    /// The error of a binary without MPI whose launcher cannot be spoken to. Rank 0 advises. The others only give the cause, as
+    /// one of them may end first and take rank 0 with it.
     pub(crate) fn refusal(&self) -> String {
         let advice = match (self.rank, self.in_slurm) {
             (0, true) => {

@@ -1,10 +1,10 @@
-//! What a network that jobs can name writes: how its ranks are started, and what each does then.
+//! What a network that jobs can name defines: how its ranks start, and what each does then.
 //!
 //! | file | what it does |
 //! |---|---|
 //! | `table` | the networks that jobs name |
 //! | `settings` | what a network needs to start ranks |
-//! | `launcher`, `bootstrap` | which launcher started this process; how its processes meet |
+//! | `launcher`, `bootstrap` | the launcher that started this process; how its processes meet |
 //! | `shared_memory`, `threads` | ranks that are processes of a machine, or threads of a process |
 //! | `one_machine` | the conduits of jobs of one machine |
 //! | `devices` | ranks that each drive a device of their own: how they start |
@@ -33,7 +33,7 @@ use crate::error::Error;
 #[derive(Debug)]
 pub(crate) struct Named {
     pub name: &'static str,
-    /// What it can drive, by name; without a name, what it drives if none is named.
+    /// The devices that it can drive, by name; without a name, the one for jobs that name none.
     pub devices: &'static [(&'static str, Device)],
     pub ranks: Ranks,
     /// Runs a body on every rank, or as the rank that this process is, and returns when all have ended.
@@ -49,34 +49,34 @@ pub(crate) enum Ranks {
     Simulated,
     /// Processes of one machine: it forks them, or a launcher has started them.
     Children,
-    /// The same, but a launcher's may be on several machines.
+    /// As `Children`, but a launcher's may be on several machines.
     Processes,
     /// Processes that a launcher started, this one among them.
     #[cfg_attr(not(feature = "mpi"), allow(dead_code, reason = "of networks behind a feature"))]
     Launched,
 }
 
-/// What a rank does: it gets its conduit, and how many cores the ranks of its machine share.
+/// The body of a rank: it gets its conduit, and the number of cores that the ranks of its machine share.
 pub(crate) type Body<'b> = dyn Fn(Arc<dyn Conduit>, usize) -> Result<(), String> + Sync + 'b;
 
 impl Named {
-    /// Whether it is a model of a machine, which its name names behind a colon.
+    /// Returns true if it is a model of a machine, which its name names behind a colon.
     pub(crate) fn is_a_model(&self) -> bool {
         self.ranks == Ranks::Simulated
     }
 
-    /// Whether all ranks are on the machine of the process that starts them.
+    /// Returns true if all ranks are on the machine of the process that starts them.
     pub(crate) fn is_of_one_machine(&self) -> bool {
         !matches!(self.ranks, Ranks::Launched | Ranks::Processes)
     }
 
-    /// Whether ranks meet by a launcher of this crate's own, if they are a launcher's.
+    /// Returns true if a launcher's ranks meet by this crate's own bootstrap.
     pub(crate) fn meets_by_launcher(&self) -> bool {
         matches!(self.ranks, Ranks::Children | Ranks::Processes)
     }
 }
 
-/// Runs what a rank does, and says how it failed.
+/// Runs the body of a rank. Returns how it failed.
 pub(super) fn contain(body: impl FnOnce() -> Result<(), String>) -> Result<(), String> {
     match catch_unwind(AssertUnwindSafe(body)) {
         Ok(ended) => ended.map_err(|error| format!("returned an error: {error}")),

@@ -20,12 +20,12 @@ pub(crate) type Modelled = fn(&Settings, Arc<dyn Cables>) -> Result<Box<dyn Wiri
 
 /// What joins the ranks of a job.
 pub(crate) trait Wiring: Sync {
-    /// What the cables are to tell of arrivals.
+    /// The adapters to which the cables report arrivals.
     fn adapters(&self) -> Arc<dyn Adapters>;
 
     /// The network of a rank that has its turn, for ranks of other nodes.
     ///
     /// # Errors
-    /// What cannot be had.
+    /// A resource cannot be had.
     fn network(&self, settings: &Settings, member: &Member) -> Result<Arc<dyn Network>, Error>;
 }

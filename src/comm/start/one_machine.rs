@@ -21,7 +21,8 @@ use crate::{
     error::Error,
 };
 
-/// A rank's conduit, and what answers others while the rank computes: that ends with the rank, whoever still holds the conduit.
+/// A rank's conduit, and the agent that answers others while the rank computes. The agent ends with the rank, even if the conduit
+/// is still held.
 type Joint = (Arc<dyn Conduit>, Option<Agent>);
 
 /// Runs a body as one rank of a job of one machine, until no other rank needs it.
@@ -30,8 +31,8 @@ pub(super) fn rank(settings: &Settings, member: Member, body: &Body<'_>) -> Resu
     run(conduit, agent, settings, body, leave)
 }
 
-/// The same with active messages over a wire of one's own between the nodes, and an end of one's own: [`leave`], or what waits for the ranks of
-/// other machines too.
+/// As [`rank`], with the caller's own wire for active messages between the nodes, and the caller's own end: [`leave`], or one
+/// that waits for the ranks of other machines too.
 pub(super) fn rank_over<W: Wire + 'static>(
     settings: &Settings,
     member: Member,

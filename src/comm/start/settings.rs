@@ -14,7 +14,7 @@ use crate::{
     error::Error,
 };
 
-/// What the network of a job of one machine drives.
+/// The device of a network for one machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Device {
     #[default]
@@ -28,19 +28,19 @@ pub(crate) enum Device {
 /// The time that computing takes in a simulated job.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) enum Computing {
-    /// What the program says, at the speed of the machine's model.
+    /// The time that the program gives, at the speed of the machine's model.
     #[default]
     Declared,
-    /// What it takes here, times this.
+    /// The time that it takes here, times this.
     Measured(f64),
     /// None.
     Zero,
-    /// What the program says, but it computes nothing, and arrays without contents have none.
+    /// As `Declared`, but the program computes nothing, and arrays without contents have none.
     Skipped,
 }
 
 impl Computing {
-    /// From its name.
+    /// Parses its name.
     pub(crate) fn of_name(name: &str) -> Option<Self> {
         match (name, name.strip_prefix("measured:")) {
             ("declared", _) => Some(Computing::Declared),
@@ -59,11 +59,11 @@ impl Computing {
 /// Devices by name; the first, without a name, if none is named.
 pub(super) const DEVICES: &[(&str, Device)] =
     &[("", Device::Mapping), ("mapping", Device::Mapping), ("packets", Device::Packets)];
-/// Of a network without a choice.
+/// The devices of a network without a choice.
 pub(in crate::comm) const NO_DEVICES: &[(&str, Device)] = &[("", Device::Mapping)];
 
 impl Device {
-    /// Threads of each rank beside the program's.
+    /// The threads of each rank beside the program's.
     pub(crate) fn threads(self) -> usize {
         match self {
             Device::Mapping => 0,
@@ -74,20 +74,20 @@ impl Device {
     }
 }
 
-/// How ranks use adapters, in the words of the user. What is not chosen is found, or the usual.
+/// The user's choice of adapters. What is not chosen is found, or the default.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct AdapterChoice {
-    /// Those that the ranks of a machine take in turns.
+    /// The ports that the ranks of a machine take in turns.
     pub ports: Option<String>,
-    /// Which address of a port, and which partition of its network.
+    /// The address of a port, and the partition of its network.
     pub gid: Option<String>,
     pub partition: Option<String>,
-    /// What routers and switches do with packets: by the service level, and by the traffic class.
+    /// The service level and the traffic class of packets in switches and routers.
     pub level: Option<String>,
     pub class: Option<String>,
 }
 
-/// See the module's essay.
+/// The settings of a job.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
     /// Ranks that a network of one machine starts.
@@ -99,9 +99,9 @@ pub(crate) struct Settings {
     pub started: Option<Started>,
     /// The launcher by which the ranks of a network of one machine meet; without one they are forked, or threads.
     pub launched: Option<Started>,
-    /// How those meet whose launcher the MPI library of the program speaks with.
+    /// The way to meet where the MPI library of the program speaks with the launcher.
     pub meet: Option<Meet>,
-    /// What the network of a job of one machine drives.
+    /// The device of the network of a job of one machine.
     pub device: Device,
     /// Connections that a rank may have at a time, where a network has connections.
     pub connections: Option<usize>,
@@ -109,28 +109,28 @@ pub(crate) struct Settings {
     pub connect: Connect,
     /// What is chosen of adapters.
     pub adapter: AdapterChoice,
-    /// What stands on the network, from below.
+    /// The layers on the network, from below.
     pub layers: Vec<Layer>,
     /// The machine that a simulated network is a model of: a name or a file.
     pub machine: Option<String>,
-    /// What simulated ranks are, and bytes of the stack of each.
+    /// The form of simulated ranks, and the bytes of each rank's stack.
     pub form: Form,
     pub stack: usize,
-    /// Of the order of what happens at one time in a simulated network.
+    /// The seed of the order of events at one time in a simulated network.
     pub seed: u64,
     pub computing: Computing,
-    /// What goes wrong in a simulated network.
+    /// The faults of a simulated network.
     pub faults: Faults,
-    /// Every so many consecutive ranks are a node. A network that has nodes of its own splits them by it.
+    /// This many consecutive ranks are a node. A network that has nodes of its own splits them by it.
     pub ranks_per_node: Option<usize>,
     /// Bytes of each segment, at most.
     pub heap: usize,
     pub large_pages: bool,
     /// The job counts operations. Networks do not, but ranks that were told different things wait for each other in vain.
     pub stats: bool,
-    /// How long waits may last, in seconds. With a limit, transfers that use memory of a caller may be given up.
+    /// The longest that waits may last, in seconds. With a limit, transfers that use memory of a caller may be given up.
     pub timeout: Option<f64>,
-    /// A machine that does not answer for so long is lost, and with it the job.
+    /// A machine that does not answer for this long is lost, and with it the job.
     pub silence: Option<Duration>,
     /// Cores that the ranks share.
     pub cores: usize,
@@ -149,7 +149,7 @@ impl Settings {
         }
     }
 
-    /// Whether transfers may be given up.
+    /// Returns true if transfers may be given up.
     pub(in crate::comm) fn may_give_up(&self) -> bool {
         self.timeout.is_some()
     }
@@ -159,7 +159,7 @@ impl Settings {
         self.pin_among(rank, self.ranks);
     }
 
-    /// The same as one of `ranks` ranks that share the cores that this process may use.
+    /// As [`pin`](Self::pin), for one of `ranks` ranks that share the cores that this process may use.
     pub(in crate::comm) fn pin_among(&self, rank: usize, ranks: usize) {
         if ranks <= self.pins.len() {
             // Ranks share the cores evenly: rank r owns those from r·c/n to (r+1)·c/n.
@@ -168,12 +168,12 @@ impl Settings {
         }
     }
 
-    /// Where the ranks of a job of one machine are, as one of them sees it.
+    /// The topology of a job of one machine, as one of its ranks sees it.
     pub(in crate::comm) fn topology(&self, rank: usize) -> Topology {
         self.place(Topology::one_machine(rank, self.ranks))
     }
 
-    /// What the settings make of where the ranks are.
+    /// A topology with the settings applied.
     pub(super) fn place(&self, topology: Topology) -> Topology {
         let topology = match self.ranks_per_node {
             None => topology,
@@ -182,7 +182,7 @@ impl Settings {
         layers::topology(&self.layers, topology)
     }
 
-    /// Threads that the crate makes in the process of each rank of a job of one machine.
+    /// The threads that the crate makes in the process of each rank of a job of one machine.
     pub(super) fn threads_of_a_rank(&self) -> usize {
         if self.topology(0).is_all_mapped() { 0 } else { self.device.threads() }
     }

@@ -57,21 +57,21 @@ pub(crate) const MEET: Option<Meet> = {
     }
 };
 
-/// Those behind a feature of the same name, which the binary does not have.
+/// The networks behind a feature of the same name that the binary does not have.
 const LEFT_OUT: &[&str] = &[
     #[cfg(not(feature = "mpi"))]
     "mpi",
 ];
 
-/// The device that stands for layers.
+/// The device name that stands for layers.
 const UNMAPPED: &str = "unmapped";
 
-/// What a name stands for.
+/// The meaning of a name.
 #[derive(Debug)]
 pub(crate) struct Choice {
     pub network: &'static Named,
     pub device: Device,
-    /// What stands for a device where the network is a model: the machine that it is a model of.
+    /// The machine of a network that is a model, in place of a device.
     pub machine: Option<String>,
     pub layers: Vec<Layer>,
 }
@@ -86,7 +86,7 @@ impl Choice {
 /// The network of a name, its device, and the layers on it.
 ///
 /// # Errors
-/// There is none. The words say which names there are.
+/// No such network; the message lists the names.
 pub(crate) fn choose(name: &str) -> Result<Choice, String> {
     parse(name).ok_or_else(|| refusal(name))
 }

@@ -1,4 +1,4 @@
-//! The end of a process, for those that must say something then.
+//! Calls at the end of a process.
 
 use std::ffi::{c_int, c_void};
 
@@ -19,7 +19,7 @@ pub(crate) fn at_exit(call: extern "C" fn(c_int)) {
     }
     #[cfg(not(target_env = "gnu"))]
     {
-        // Other C libraries do not tell the status.
+        // Other C libraries do not pass the status.
         static CALLS: std::sync::Mutex<Vec<extern "C" fn(c_int)>> = std::sync::Mutex::new(Vec::new());
         extern "C" fn without_status() {
             let call = CALLS.lock().ok().and_then(|mut calls| calls.pop());

@@ -7,18 +7,18 @@ use std::{
 
 use crate::comm::start::launcher::Started;
 
-/// A launcher must keep values of so many bytes. Longer ones are put in parts.
+/// The longest value, in bytes, that every launcher must keep. Longer ones are put in parts.
 const LEAST_VALUE: usize = 16;
 
-/// What a launcher, or the way to it, refuses.
+/// A refusal of a launcher, or of the way to it.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Refused {
-    /// Its end of the connection is closed.
+    /// The launcher's end of the connection is closed.
     #[error(
         "its connection is closed; it has ended, or was ended, or an earlier program in place of this one has taken its leave"
     )]
     Gone,
-    /// It says so.
+    /// The launcher's own refusal.
     #[error("it answered {0:?}")]
     Said(String),
     #[error("it keeps values of {longest} bytes at most, and those needed have {len}")]
@@ -42,20 +42,20 @@ impl From<io::Error> for Refused {
 
 pub(crate) type Result<T> = std::result::Result<T, Refused>;
 
-/// What a caller does while it waits; an error ends the wait.
+/// The work of a caller while it waits; an error ends the wait.
 pub(crate) type Idle<'i> = &'i mut dyn FnMut() -> io::Result<()>;
 
-/// Makes the words of ranks that meet by a library of the program, which speaks with the launcher itself.
+/// Makes the connection of ranks whose launcher a library of the program speaks with.
 pub(crate) type Meet = fn(&Started, Idle<'_>) -> Result<Box<dyn KeyValues>>;
 
 /// What a launcher keeps for the processes that it started.
 pub(crate) trait KeyValues: Send {
-    /// The number of ranks, if the launcher tells it by this way only.
+    /// The number of ranks, if the launcher gives it by this way only.
     fn size(&self) -> Option<usize> {
         None
     }
 
-    /// The node of each of so many ranks, if the launcher tells.
+    /// The node of each of `ranks` ranks, if the launcher gives it.
     fn nodes(&mut self, _ranks: usize, _idle: Idle<'_>) -> Result<Option<Vec<u32>>> {
         Ok(None)
     }
@@ -77,16 +77,16 @@ pub(crate) trait KeyValues: Send {
     /// The value that a rank put under a key.
     fn get(&mut self, from: usize, key: &str, idle: Idle<'_>) -> Result<String>;
 
-    /// This process needs no other any more.
+    /// Takes leave: this process needs no other any more.
     fn finish(&mut self, idle: Idle<'_>) -> Result<()>;
 
     /// Has the launcher end all processes of the job.
     fn abort(&mut self, why: &str);
 
-    /// Whether the launcher has gone.
+    /// Returns true if the launcher has gone.
     fn is_gone(&self) -> bool;
 
-    /// Why a launcher that has gone had to end the job, if it said so: a rank, and what became of it. It tells once.
+    /// The rank for which a launcher that has gone had to end the job, and the cause, if it gave them. Returns them once.
     fn last_words(&self) -> Option<(usize, String)> {
         None
     }

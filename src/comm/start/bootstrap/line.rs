@@ -1,5 +1,5 @@
-//! The descriptor by which a process talks to its launcher: questions and answers, waited for without being stopped by a launcher or
-//! another rank that does not come.
+//! The descriptor by which a process talks to its launcher: questions and answers. A launcher or another rank that does not come
+//! cannot stop a caller that waits.
 
 use std::{
     fs::File,
@@ -15,7 +15,7 @@ use rustix::{
 
 use crate::comm::kit::mutex::Mutex;
 
-/// Between two looks at whatever else the caller waits for.
+/// The time between two looks at whatever else the caller waits for.
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
 
 /// Longest line that is believed. Those of the protocol are shorter, whatever the launcher: values have at most 512 bytes.
@@ -37,19 +37,19 @@ impl Line {
         Line { file: ManuallyDrop::new(unsafe { File::from_raw_fd(descriptor) }), farewell: Mutex::default() }
     }
 
-    /// No program that this process starts gets the descriptor.
+    /// Keeps the descriptor from programs that this process starts.
     pub(super) fn keep(&self) -> io::Result<()> {
         Ok(fcntl_setfd(&*self.file, FdFlags::CLOEXEC)?)
     }
 
-    /// Whether the other side is gone, or says nothing more.
+    /// Returns true if the other side is gone, or will send nothing more.
     pub(super) fn is_gone(&self) -> bool {
         let mut looked = [PollFd::new(&*self.file, PollFlags::RDHUP)];
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
         poll(&mut looked, Some(&now)).is_ok_and(|found| found > 0)
     }
 
-    /// The farewell of the other side, which is gone, if it has said one. It tells once.
+    /// The farewell of the other side, which is gone, if it has sent one. Returns it once.
     pub(super) fn last_words(&self) -> Option<(usize, String)> {
         let gone = || Err(ErrorKind::UnexpectedEof.into());
         let lines = std::iter::from_fn(|| self.read_line(gone).ok());
@@ -61,7 +61,7 @@ impl Line {
         (&*self.file).write_all(bytes)
     }
 
-    /// Fills a buffer. Calls `idle` while nothing comes, which may end the wait by an error.
+    /// Fills a buffer. While nothing comes it calls `idle`, which may end the wait by an error.
     pub(super) fn read(&self, buffer: &mut [u8], mut idle: impl FnMut() -> io::Result<()>) -> io::Result<()> {
         let mut filled = 0;
         while filled < buffer.len() {
@@ -109,7 +109,7 @@ impl Line {
     }
 }
 
-/// What a launcher says when a rank's end ends the job. Launchers of others say nothing like it.
+/// The line that our own launcher sends when a rank's end ends the job. Other launchers send nothing like it.
 pub(super) fn farewell(rank: usize, why: &str) -> String {
     format!("{FAREWELL}{rank} {why}")
 }

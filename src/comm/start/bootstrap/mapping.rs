@@ -1,15 +1,15 @@
-//! Who is on which node, as launchers say it that speak PMI: `(vector,(0,2,4),(2,1,8))`, which are four ranks on each of the nodes 0 and 1, then
-//! eight on node 2, and so on from the beginning if there are more.
+//! The node of each rank, as launchers give it that speak PMI: `(vector,(0,2,4),(2,1,8))`. These are four ranks on each of the
+//! nodes 0 and 1, then eight on node 2, and so on from the beginning if there are more.
 
 use super::key_values::{Refused, Result};
 
-/// What it is asked for by.
+/// The key of the mapping.
 pub(super) const MAPPING: &str = "PMI_process_mapping";
 
-/// What a launcher has answered when it was asked. One that knows of no mapping says so.
+/// The answer of a launcher that was asked for its mapping: none if it knows of none.
 ///
 /// # Errors
-/// It has gone, or nobody waits for it any more.
+/// The launcher has gone, or no rank waits for it any more.
 pub(super) fn answered(words: Result<String>, ranks: usize) -> Result<Option<Vec<u32>>> {
     match words {
         Ok(words) => Ok(nodes(&words, ranks)),
@@ -18,17 +18,17 @@ pub(super) fn answered(words: Result<String>, ranks: usize) -> Result<Option<Vec
     }
 }
 
-/// The node of each rank, as words: node, and how many ranks follow there.
+/// The node of each rank, as words: a node, and the number of ranks that follow there.
 pub(super) fn to_words(nodes: &[u32]) -> Vec<u64> {
     nodes.chunk_by(|one, other| one == other).map(|run| u64::from(run[0]) << 32 | run.len() as u64).collect()
 }
 
-/// And back.
+/// The node of each rank, from words.
 pub(super) fn of_words(words: &[u64]) -> Vec<u32> {
     words.iter().flat_map(|word| std::iter::repeat_n((word >> 32) as u32, *word as u32 as usize)).collect()
 }
 
-/// The node of each of so many ranks. None if the words are not understood.
+/// The node of each of `ranks` ranks. None if the words are not understood.
 fn nodes(words: &str, ranks: usize) -> Option<Vec<u32>> {
     let blocks = words.trim().strip_prefix("(vector")?.strip_suffix(')')?;
     let numbers = blocks.split(['(', ')', ',']).filter(|word| !word.is_empty()).map(|word| word.trim().parse().ok());

@@ -1,12 +1,12 @@
 //! How ranks that are processes of a launcher meet, before there is a network between them.
 //!
-//! | how a job starts | what its ranks meet by |
+//! | how a job starts | how its ranks meet |
 //! |---|---|
 //! | a fork, or threads | nothing: they inherit the mapping |
 //! | an MPI library, over `mpi` | a communicator (`mpi`) |
-//! | an MPI library, over another network | the same, kept by every rank for all (`mpi`) |
+//! | an MPI library, over another network | words that every rank keeps for all (`mpi`) |
 //! | a launcher alone | words that the launcher keeps for them ([`launched`]): PMI-1, PMI-2 or PMIx |
-//! | anything else: ssh, PBS, a script | the same, kept by a thread of rank 0 (`root`) |
+//! | anything else: ssh, PBS, a script | words that a thread of rank 0 keeps (`root`) |
 //!
 //! A [`Bootstrap`] carries a few words of each rank. What all jobs make of them is [`place`]: which ranks share a machine, the mapping of
 //! its memory, and the *token* of the job. Rank 0 draws it, 128 random bits, and it travels by the bootstrap alone. It stands in the
@@ -34,16 +34,16 @@ pub(crate) trait Bootstrap {
     /// The calling rank.
     fn rank(&self) -> usize;
 
-    /// Number of ranks.
+    /// The number of ranks.
     fn size(&self) -> usize;
 
     /// Words of each rank, in their order.
     ///
     /// # Errors
-    /// A rank, or what carries the words, is lost.
+    /// A rank, or the way of the words, is lost.
     fn gather<const N: usize>(&mut self, words: [u64; N]) -> Result<Vec<[u64; N]>, Error>;
 
-    /// The node of each rank, if the launcher tells: the same on all ranks.
+    /// The node of each rank, if the launcher gives it, equal on all ranks.
     ///
     /// # Errors
     /// As [`gather`](Self::gather).
@@ -51,8 +51,8 @@ pub(crate) trait Bootstrap {
         Ok(None)
     }
 
-    /// Words of each rank of the caller's node, in their order, if the caller is the first of it; else none. Where [`nodes`](Self::nodes) are
-    /// known.
+    /// The words of each rank of the caller's node, in their order, if the caller is the first of it; else empty. Where
+    /// [`nodes`](Self::nodes) are known.
     ///
     /// # Errors
     /// As [`gather`](Self::gather).

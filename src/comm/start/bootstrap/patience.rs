@@ -1,4 +1,4 @@
-//! How long a rank waits for its launcher and for the other ranks, and what it says meanwhile.
+//! How long a rank waits for its launcher and for the other ranks, and what it prints meanwhile.
 
 use std::{
     io::{self, ErrorKind},
@@ -8,7 +8,7 @@ use std::{
 use super::key_values::Refused;
 use crate::comm::{kit::say::say, start::launcher::Started};
 
-/// A rank that waits for the others says so after this long, once.
+/// The time after which a rank that waits for the others prints so, once.
 const SAY_AFTER: Duration = Duration::from_secs(10);
 
 /// A wait for the launcher and, at a fence, for the other ranks.
@@ -24,7 +24,7 @@ impl<'c> Patience<'c> {
         Patience { who: started.to_string(), limit, start: Instant::now(), said }
     }
 
-    /// To be called while nothing comes; an error when the limit is over.
+    /// To be called while nothing comes. Returns an error when the limit is over.
     pub(super) fn look(&mut self) -> io::Result<()> {
         let waited = self.start.elapsed();
         if let Some(limit) = self.limit.filter(|&limit| waited.as_secs_f64() >= limit) {

@@ -1,13 +1,13 @@
-//! With whom a rank shares a machine, and memory.
+//! The ranks with which a rank shares a machine, and memory.
 //!
 //! Each rank says which machine it is on, and in which namespace of process numbers: ranks that agree on both are a group. The
-//! first of a group makes the memory file, which has no name; the others open it through the first one's descriptor in
-//! `/proc`, and look that it has the token of their job. Where that is not allowed, each rank becomes a node. All agree on what must be
+//! first of a group makes the memory file, which has no name. The others open it through the first one's descriptor in `/proc`,
+//! and check that it has the token of their job. Where that is not allowed, each rank becomes a node. All agree on what must be
 //! equal everywhere: the length of segments, the size of pages.
 //!
-//! That is a gathering of some words of each rank, a message to each member of a group, and one reduction. Where the launcher has told who is on
-//! which node, the first rank of each node gathers the words of its node, and reductions take the place of the rest. What ranks hear by their
-//! own environments and must be equal is compared on the way.
+//! That is a gathering of some words of each rank, a message to each member of a group, and one reduction. Where the launcher has
+//! given the node of each rank, the first rank of each node gathers the words of its node, and reductions take the place of the
+//! rest. Settings from the ranks' own environments that must be equal are compared on the way.
 
 use std::{
     collections::BTreeSet,
@@ -31,10 +31,10 @@ use crate::{
     error::Error,
 };
 
-/// Shortest segment that is tried.
+/// The shortest segment to try.
 const LEAST: usize = 1 << 20;
 
-/// Where a rank is, and with whom it shares memory.
+/// Where a rank is, and the memory that it shares.
 pub(crate) struct Place {
     pub(crate) topology: Topology,
     pub(crate) fabric: Arc<Fabric>,
@@ -44,7 +44,7 @@ pub(crate) struct Place {
     pub(crate) crowded: bool,
     /// The launcher left each rank of this machine all its cores.
     pub(crate) unbound: bool,
-    /// Of the job.
+    /// The token of the job.
     pub(crate) token: u128,
 }
 
@@ -58,22 +58,24 @@ enum Refusal {
     Apart = 2,
 }
 
-/// Who is where: for each rank its machine and its group. The cores that the caller's group may use together, and those of this process.
+/// The machine and the group of each rank. The cores that the caller's group may use together, and those of this process.
 struct Everybody {
     machines: Vec<u64>,
     groups: Vec<u64>,
     cores: (usize, usize),
 }
 
-/// What the ranks of one job have and no others.
+/// A number that one job has and no other.
 type Token = [u64; 2];
 
-/// Bit of what a rank was told: operations are counted.
+/// Bit of a rank's settings: operations are counted.
 const COUNTED: u32 = 1 << 31;
-/// The first of the bits below: a bit for each layer on the network. Those below these are the ranks of a node, 0 for those of a machine.
+/// The first of the bits below: a bit for each layer on the network. The bits below that are the ranks of a node, 0 for those of
+/// a machine.
 const FIRST_LAYER: u32 = COUNTED.trailing_zeros() - LAYERS.len() as u32;
 
-/// What a rank says: its machine, its group, its process with what it was told that must be equal on all, the token if it is rank 0.
+/// The words of a rank: its machine, its group and its process. The settings that must be equal on all are with its process; rank
+/// 0 adds the token.
 type Words = [u64; 5];
 
 fn process_of(words: &Words) -> Option<Pid> {
@@ -85,10 +87,10 @@ fn told_of(words: &Words) -> u32 {
 }
 
 impl Everybody {
-    /// With the token of the job.
+    /// Finds the place of every rank, and the token of the job.
     fn find(bootstrap: &mut impl Bootstrap, settings: &Settings, has_network: bool) -> Result<(Self, Token), Error> {
         let [machine, group] = here();
-        // Without a token, all hear of it.
+        // If there is no token, all ranks learn so.
         let [first, second] = if bootstrap.rank() == 0 { random::secret().unwrap_or_default() } else { [0; 2] };
         let per_node = settings.ranks_per_node.map_or(0, |most| most.min((1 << FIRST_LAYER) - 1) as u32);
         let layers = settings.layers.iter().fold(0, |bits, &layer| bits | 1 << (FIRST_LAYER + layer as u32));
@@ -106,8 +108,8 @@ impl Everybody {
         Ok((everybody, token))
     }
 
-    /// By what the launcher has told. None, on all ranks, if ranks of a node do not agree that they are on one machine, or were told different
-    /// things.
+    /// By the nodes that the launcher has given. Returns none on all ranks if ranks of a node do not agree that they are on one
+    /// machine, or if settings differ.
     fn by_nodes(bootstrap: &mut impl Bootstrap, nodes: &[u32], words: Words) -> Result<Option<(Self, Token)>, Error> {
         let own = nodes[bootstrap.rank()];
         let group: Vec<usize> = (0..nodes.len()).filter(|&rank| nodes[rank] == own).collect();
@@ -124,7 +126,7 @@ impl Everybody {
         Ok(Some((Everybody { machines: groups.clone(), groups, cores }, [first, second])))
     }
 
-    /// By what all say.
+    /// By the words of all ranks.
     fn by_words(bootstrap: &mut impl Bootstrap, words: Words) -> Result<(Self, Token), Error> {
         let all = bootstrap.gather(words)?;
         if let Some(differ) = differ(&all) {
@@ -139,7 +141,7 @@ impl Everybody {
         Ok((everybody, [all[0][3], all[0][4]]))
     }
 
-    /// Refuses ranks of several machines. Rank 0 says what to do.
+    /// Refuses ranks of several machines. Only rank 0 adds advice.
     fn refuse_machines(&self, rank: usize) -> Result<(), Error> {
         let Some(far) = self.machines.iter().position(|&machine| machine != self.machines[0]) else { return Ok(()) };
         let advice = if rank == 0 {
@@ -158,18 +160,18 @@ impl Everybody {
         (0..self.groups.len()).filter(|&other| self.groups[other] == self.groups[rank]).collect()
     }
 
-    /// No two ranks share memory.
+    /// Separates all ranks: no two share memory.
     fn part(&mut self) {
         self.groups = (0..self.groups.len() as u64).collect();
     }
 
-    /// How many ranks are on a rank's machine.
+    /// The number of ranks on a rank's machine.
     fn together(&self, rank: usize) -> usize {
         self.machines.iter().filter(|&&machine| machine == self.machines[rank]).count()
     }
 }
 
-/// What is wrong if ranks were told different things, the same words on all. They would wait for each other in vain.
+/// The error if ranks have different settings, in the same words on all. They would wait for each other in vain.
 fn differ(all: &[Words]) -> Option<String> {
     let first = told_of(&all[0]);
     let (rank, other) = all.iter().map(told_of).enumerate().find(|&(_, other)| other != first)?;
@@ -183,13 +185,13 @@ fn differ(all: &[Words]) -> Option<String> {
     ))
 }
 
-/// How many cores processes may use together, of which none is this one; at least 1.
+/// The number of cores that processes may use together, at least 1. `None` is this process.
 fn cores_of(processes: impl Iterator<Item = Option<Pid>>) -> usize {
     let all: BTreeSet<usize> = processes.flat_map(|process| cores::allowed(process).unwrap_or_default()).collect();
     all.len().max(1)
 }
 
-/// This machine, and what its processes are numbered in.
+/// This machine, and the namespace of its process numbers.
 fn here() -> [u64; 2] {
     let name = uname();
     let boot = fs::read("/proc/sys/kernel/random/boot_id").unwrap_or_default();
@@ -246,7 +248,7 @@ impl Place {
     }
 }
 
-/// How an attempt to share memory ended, the same on all ranks.
+/// The end of an attempt to share memory, equal on all ranks.
 enum Shared {
     Yes {
         fabric: Arc<Fabric>,
@@ -260,7 +262,7 @@ enum Shared {
     Apart,
 }
 
-/// What a group is to share: segments of so many bytes, of large pages or not, and the tables of the topology.
+/// The memory of a group: segments of `heap` bytes, of large pages or not, and the tables of the topology.
 struct Memory {
     heap: usize,
     large: bool,

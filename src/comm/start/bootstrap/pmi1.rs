@@ -28,7 +28,7 @@ fn number(answer: &str, name: &str) -> Result<usize> {
     value.ok_or_else(|| Refused::Said(format!("no {name} in {answer:?}")))
 }
 
-/// That a launcher did what it was asked for.
+/// Checks that a launcher did what it was asked for.
 fn succeeded(answer: &str) -> Result<()> {
     match field(answer, "rc") {
         None | Some("0") => Ok(()),
@@ -36,7 +36,7 @@ fn succeeded(answer: &str) -> Result<()> {
     }
 }
 
-/// Asks for a version of the protocol; whether the launcher speaks it.
+/// Asks for a version of the protocol. Returns true if the launcher speaks it.
 pub(super) fn greet(line: &Line, version: usize, idle: Idle<'_>) -> Result<bool> {
     let subversion = usize::from(version == 1);
     let hello = format!("cmd=init pmi_version={version} pmi_subversion={subversion}\n");

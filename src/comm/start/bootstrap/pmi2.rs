@@ -41,7 +41,7 @@ fn ask(line: &Line, name: &str, arguments: &str, idle: Idle<'_>) -> Result<Strin
 }
 
 impl Pmi2 {
-    /// The launcher speaks version 2, and calls the job and this rank so.
+    /// The launcher speaks version 2, and names the job and this rank.
     pub(super) fn start(line: Line, job: &str, rank: usize, idle: Idle<'_>) -> Result<Self> {
         ask(&line, "fullinit", &format!("pmijobid={job};pmirank={rank};threaded=FALSE;"), idle)?;
         Ok(Pmi2 { line, job: job.to_owned() })

@@ -35,7 +35,7 @@ const UINT32: u16 = 14;
 const LOST_CONNECTION: c_int = -61;
 /// Words for the processes of all machines.
 const GLOBAL: u8 = 3;
-/// What is said of the job, and of no process.
+/// The rank for words about the job.
 const WILDCARD: u32 = u32::MAX - 1;
 const JOB_SIZE: &CStr = c"pmix.job.size";
 const NODE: &CStr = c"pmix.nodeid";
@@ -43,7 +43,7 @@ const NODE: &CStr = c"pmix.nodeid";
 /// Longest value. The library has no limit of its own; what it sends on in one piece is longer.
 const LONGEST: usize = 4096;
 
-/// Between two looks at whatever else the caller waits for.
+/// The time between two looks at whatever else the caller waits for.
 const LOOK: Duration = Duration::from_millis(1);
 
 #[repr(C)]
@@ -94,7 +94,7 @@ pub(super) struct Pmix {
     error_string: ErrorString,
     /// The launcher's process on this machine, or what it started this one by.
     parent: Option<Pid>,
-    /// Those of the library.
+    /// The library's threads.
     threads: usize,
     /// Held as long as the process lives: a program that it starts has the same name for the launcher, and must not speak in it.
     _name: OwnedFd,
@@ -102,7 +102,7 @@ pub(super) struct Pmix {
     _library: &'static Library,
 }
 
-/// What the library's thread tells the one that waits.
+/// The library's thread reports a fence here.
 #[derive(Default)]
 struct Fenced {
     status: Mutex<Option<c_int>>,
@@ -244,7 +244,7 @@ impl KeyValues for Pmix {
         self.value(WILDCARD, JOB_SIZE, UINT32, read).ok()
     }
 
-    /// The library has it in this process, or in memory that the processes of a machine share.
+    /// The library has the nodes in this process, or in memory that the processes of a machine share.
     fn nodes(&mut self, ranks: usize, _idle: Idle<'_>) -> Result<Option<Vec<u32>>> {
         // SAFETY: as in `size`.
         let read = |value: *const Value| unsafe { (&raw const (*value).data).cast::<u32>().read() };

@@ -15,20 +15,20 @@ use std::{
 use rustc_hash::FxHashMap;
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 
-/// What an endpoint is reached by, in the words of its network.
+/// The address of an endpoint, in the words of its network.
 pub(in crate::comm) type Words = [u64; 4];
 
-/// See the module's essay.
+/// The addresses of a job's endpoints.
 pub(in crate::comm) enum Directory {
     Shared(Shared),
     Asked { ask: Ask, known: Mutex<FxHashMap<usize, Words>> },
 }
 
-/// Asks for what an endpoint has published: none if it cannot be had.
+/// Asks for the address that an endpoint has published. None if it cannot be had.
 type Ask = Box<dyn Fn(usize) -> Option<Words> + Send + Sync>;
 
 impl Directory {
-    /// For endpoints of this process, and of those that it will fork.
+    /// A directory for endpoints of this process, and of those that it will fork.
     ///
     /// # Errors
     /// There is no memory.
@@ -36,7 +36,7 @@ impl Directory {
         Shared::new(endpoints).map(Directory::Shared)
     }
 
-    /// For endpoints that have published their addresses elsewhere.
+    /// A directory for endpoints that have published their addresses elsewhere.
     pub(in crate::comm) fn asked(ask: impl Fn(usize) -> Option<Words> + Send + Sync + 'static) -> Self {
         Directory::Asked { ask: Box::new(ask), known: Mutex::default() }
     }
@@ -74,7 +74,7 @@ impl fmt::Debug for Directory {
     }
 }
 
-/// What one endpoint has published.
+/// The address that one endpoint has published.
 struct Entry {
     is_there: AtomicU32,
     words: [AtomicU64; size_of::<Words>() / size_of::<u64>()],
@@ -101,7 +101,7 @@ impl Shared {
     }
 
     fn entries(&self) -> &[Entry] {
-        // SAFETY: so many lie in the mapping; zeros are valid atomics.
+        // SAFETY: `count` entries lie in the mapping; zeros are valid atomics.
         unsafe { std::slice::from_raw_parts(self.entries.as_ptr(), self.count) }
     }
 

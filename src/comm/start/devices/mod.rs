@@ -1,8 +1,8 @@
-//! Ranks that each drive a device of their own, whatever that is: how they start, and what they have in common.
+//! Ranks that each drive a device of their own, of any kind: how they start, and what they have in common.
 //!
-//! They are threads, or forked, or a launcher has started them ([`bootstrap`](super::bootstrap)). A launcher's ranks may be on several machines.
-//! A device is opened by its rank: in the process of that, after the fork. Where all ranks share memory nothing is opened. A [`directory`] says where the
-//! devices of others are reached.
+//! They are threads, or forked, or a launcher has started them ([`bootstrap`](super::bootstrap)). A launcher's ranks may be on
+//! several machines. Each rank opens its device in its own process, after the fork. Where all ranks share memory nothing is
+//! opened. A [`directory`] holds the addresses of the devices.
 
 pub(in crate::comm) mod directory;
 
@@ -40,7 +40,7 @@ pub(in crate::comm) trait Devices: Sync {
     /// What is missing.
     fn check(&self) -> Result<(), Error>;
 
-    /// Opens that of a rank with this number on its machine, in the rank's process.
+    /// Opens the device of the rank with number `local` on its machine, in the rank's process.
     ///
     /// # Errors
     /// What is missing.
@@ -51,13 +51,13 @@ pub(in crate::comm) trait Devices: Sync {
 pub(in crate::comm) trait Opened {
     type Wire: Wire + 'static;
 
-    /// Where others reach it.
+    /// The address for others.
     fn address(&self) -> Words;
 
-    /// What the rank sends to other nodes by.
+    /// The wire by which the rank sends to other nodes.
     ///
     /// # Errors
-    /// What the device says.
+    /// An error of the device.
     fn wire(self, cluster: &Cluster, settings: &Settings, member: &Member) -> Result<Self::Wire, Error>;
 }
 
@@ -84,7 +84,7 @@ pub(in crate::comm) fn run_threads(devices: &impl Devices, settings: &Settings, 
     run_here(devices, settings, body, threads::run)
 }
 
-/// Runs a body on all ranks of this process's job, or as the one that a launcher made this process.
+/// Runs a body on all ranks of this process's job, or as the rank that a launcher made of this process.
 pub(in crate::comm) fn run_processes(devices: &impl Devices, settings: &Settings, body: &Body<'_>) -> Result<(), Error> {
     match settings.launched {
         Some(started) => run_launched(devices, started, settings, body),
@@ -92,7 +92,7 @@ pub(in crate::comm) fn run_processes(devices: &impl Devices, settings: &Settings
     }
 }
 
-/// What starts the ranks of this process: each does what it is given.
+/// Starts the ranks of this process, each with the function that it is given.
 type Start = fn(&Settings, &(dyn Fn(Member) -> Result<(), String> + Sync)) -> Result<(), Error>;
 
 fn run_here(devices: &impl Devices, settings: &Settings, body: &Body<'_>, start: Start) -> Result<(), Error> {
@@ -123,7 +123,7 @@ fn run_launched(devices: &impl Devices, started: Started, settings: &Settings, b
             |member| wire(device, &cluster, settings, member),
             |conduit, outcome| {
                 if let Err(words) = outcome {
-                    // The launcher ends ranks without a word; those of other machines learn the cause by this.
+                    // The launcher ends ranks without a word; ranks of other machines learn the cause by this.
                     conduit.end(&words);
                     return Err(words);
                 }
@@ -136,10 +136,10 @@ fn run_launched(devices: &impl Devices, started: Started, settings: &Settings, b
     })
 }
 
-/// What a rank sends to other nodes by, and is reached by if it answers for its node.
+/// The wire by which a rank sends to other nodes, and is reached if it answers for its node.
 ///
 /// # Errors
-/// The node has too many ranks for that; what the device says.
+/// The node has too many ranks for that, or the device has an error.
 pub(in crate::comm) fn wire<D: Opened>(
     device: D,
     cluster: &Cluster,
@@ -156,7 +156,7 @@ pub(in crate::comm) fn wire<D: Opened>(
     device.wire(cluster, settings, member)
 }
 
-/// Opens the device of a rank. Every rank learns whether all could, and no rank starts if one could not. None where all share memory.
+/// Opens the device of a rank. Every rank learns if one could not, and then no rank starts. Returns none where all share memory.
 fn prepare<S: Devices>(
     devices: &S,
     settings: &Settings,
@@ -187,7 +187,7 @@ pub(in crate::comm) fn check_connections(settings: &Settings) -> Result<(), Erro
     [0, settings.ranks - 1].into_iter().try_for_each(|rank| check_connections_of(settings, &settings.topology(rank)))
 }
 
-/// The same for one rank.
+/// As [`check_connections`], for one rank.
 fn check_connections_of(settings: &Settings, topology: &Topology) -> Result<(), Error> {
     let (Connect::Static, Some(budget)) = (settings.connect, settings.connections) else { return Ok(()) };
     let (rank, needs) = (topology.rank(), partners(topology).count());

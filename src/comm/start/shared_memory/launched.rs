@@ -30,10 +30,10 @@ use crate::{
     error::Error,
 };
 
-/// How long a rank that hears of a failure leaves the word to the one that failed.
+/// The longest that a rank that hears of a failure lets the failed rank speak first.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// Between two looks whether all have come to their end: first, and after a while.
+/// The time between two looks whether all have come to their end: at first, and after a while.
 const LOOKS: [Duration; 2] = [Duration::from_micros(100), Duration::from_millis(10)];
 
 /// Runs a body as the rank that this process is.
@@ -41,8 +41,8 @@ pub(super) fn run(started: Started, settings: &Settings, body: &Body<'_>) -> Res
     run_over(started, settings, false, |_, _| Ok(()), |(), settings, member| one_machine::rank(settings, member, body))
 }
 
-/// The same where a network joins machines, if it `has_network`. What it needs is prepared while the ranks meet: if that fails on one rank, it
-/// must on all.
+/// As [`run`], where a network joins machines, if it `has_network`. The network's needs are prepared while the ranks meet: if
+/// that fails on one rank, it must on all.
 pub(in crate::comm) fn run_over<P>(
     started: Started,
     settings: &Settings,
@@ -76,16 +76,16 @@ struct Rank {
     rank: usize,
     /// Its number among those of its machine.
     local: usize,
-    /// Tells the neighbours that this process lives.
+    /// Shows the neighbors that this process lives.
     held: Option<Held>,
     agent: Option<Agent>,
     /// Cores that the ranks share.
     cores: usize,
-    /// Those that the calling thread had before it was pinned.
+    /// The cores that the calling thread had before it was pinned.
     before: Option<Vec<usize>>,
 }
 
-/// What all ranks find out alike.
+/// Finds the rank's place; all ranks succeed, or all fail alike.
 fn meet(connection: &mut Connection, settings: &Settings, has_network: bool) -> Result<Place, Error> {
     settings.check_ranks(connection.size())?;
     Place::find(connection, settings, has_network)
@@ -146,7 +146,7 @@ impl Rank {
         Err(Error::RankFailed { rank, cause })
     }
 
-    /// Waits until all ranks have come to their end. False if the job failed before.
+    /// Waits until all ranks have come to their end. Returns false if the job failed before.
     fn await_others(&self) -> bool {
         let start = Instant::now();
         for rank in 0..self.fabric.ranks() {
@@ -168,7 +168,7 @@ impl Drop for Rank {
         if let Some(before) = self.before.take() {
             let _ = cores::confine(&before);
         }
-        // A neighbour's thread ends by that, as this rank's by the next one's.
+        // A neighbor's thread ends by that, as this rank's by the next one's.
         drop(self.held.take());
         drop(self.agent.take());
         // Arrays that outlive the job hear of its end.

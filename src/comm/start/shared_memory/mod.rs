@@ -41,7 +41,7 @@ use crate::{
 };
 pub(super) use launched::run_over as run_launched;
 
-/// See the module's essay.
+/// Ranks that are processes of one machine.
 pub(super) const NETWORK: Named = Named {
     name: "shared_memory",
     devices: DEVICES,
@@ -52,13 +52,13 @@ pub(super) const NETWORK: Named = Named {
     },
 };
 
-/// How long the other ranks have to unwind after the first one failed.
+/// The time that the other ranks have to unwind after the first one failed.
 const GRACE: Duration = Duration::from_millis(500);
 
-/// How long the kernel may still show a thread whose end a program has already seen.
+/// The longest that the kernel still shows a thread whose end a program has already seen.
 const LAST_STEPS: Duration = Duration::from_millis(50);
 
-/// What a rank's process ends with when its body failed; the words are in its control page.
+/// The status of a rank's process whose body failed; the words are in its control page.
 const FAILED: i32 = 101;
 
 struct Child {
@@ -101,7 +101,7 @@ pub(super) fn run(settings: &Settings, body: &(dyn Fn(Member) -> Result<(), Stri
             }
         }
     }
-    // All ranks have it. Whoever else this process forks while it supervises them is none of them.
+    // All ranks have it. Other children that this process forks while it supervises them are not ranks.
     let kept = fabric.keep_from_children().map_err(keeping);
     if kept.is_err() {
         fabric.end(None, "its memory could not be kept from children of the ranks' parent");
@@ -129,7 +129,7 @@ fn fork_rank(
     Ok(Child { rank, handle, output, ended: false })
 }
 
-/// What a child is supervised by. One that cannot be had leaves nobody behind whose end would not be seen.
+/// Opens the handle by which a child is supervised. If that fails, the child is killed: nobody would see its end.
 fn watch(pid: Pid, open: impl FnOnce(Pid) -> rustix::io::Result<OwnedFd>) -> io::Result<OwnedFd> {
     open(pid).map_err(|error| {
         // Nobody has reaped it, so the number is still its own.
@@ -161,7 +161,7 @@ fn supervise(mut children: Vec<Child>, fabric: &Fabric) -> Option<Error> {
                 && first.is_none()
             {
                 fabric.end(Some(child.rank), &cause);
-                // Who ended the job is the culprit, not who was seen to end first: others fail because they hear of it.
+                // The rank that ended the job is the culprit, not the one seen to end first: others fail because they hear of it.
                 first = Some(match fabric.failure() {
                     Some((Some(rank), cause)) => Error::RankFailed { rank, cause },
                     _ => Error::RankFailed { rank: child.rank, cause },
@@ -180,8 +180,8 @@ fn supervise(mut children: Vec<Child>, fabric: &Fabric) -> Option<Error> {
     })
 }
 
-/// Which children have said something or ended; none if the time is over. Looking at all of them each time would make the end of
-/// thousands of ranks a matter of minutes.
+/// The children that have printed something or ended; none if the time is over. Looking at all of them each time would make the
+/// end of thousands of ranks a matter of minutes.
 fn wait_for_something(children: &[Child], timeout: Duration) -> Vec<usize> {
     let (mut watched, mut whose) = (Vec::new(), Vec::new());
     for (at, child) in children.iter().enumerate() {
@@ -235,7 +235,7 @@ fn reap(child: &Child) -> Option<End> {
             (None, signal) => End::Signal(signal.unwrap_or(0)),
         }),
         Ok(None) => None,
-        // Somebody else in the process reaped it: its last words are all that is left.
+        // Another part of the process reaped it: its last words are all that is left.
         Err(rustix::io::Errno::CHILD) => Some(End::Exit(FAILED)),
         Err(_) => None,
     }

@@ -76,7 +76,7 @@ impl Forwarder {
         }
     }
 
-    /// What to watch for, while there is something to come.
+    /// The pipe to watch, while something may come.
     pub(super) fn pipe(&self) -> Option<BorrowedFd<'_>> {
         self.end.as_ref().map(AsFd::as_fd)
     }
@@ -122,7 +122,7 @@ impl Forwarder {
         }
     }
 
-    /// Why some of what the rank printed could not be written.
+    /// The error by which some of the rank's output was lost.
     pub(super) fn lost(&mut self) -> Option<io::Error> {
         self.lost.take()
     }

@@ -1,7 +1,8 @@
-//! How each rank ended stays to be asked, whatever this process does when a child ends.
+//! Keeps the status of each rank's process readable, whatever this process does when a child ends.
 //!
-//! A process that ignores `SIGCHLD`, or has `SA_NOCLDWAIT`, gets no status of its children: the kernel reaps them. It inherits that from
-//! whoever started it, and the program need not know. A handler of its own may wait for all children, and take their statuses.
+//! A process that ignores `SIGCHLD`, or has `SA_NOCLDWAIT`, gets no status of its children: the kernel reaps them. It inherits
+//! that from the process that started it, and the program need not know. A handler of its own may wait for all children, and take
+//! their statuses.
 
 use std::{io, mem, ptr};
 

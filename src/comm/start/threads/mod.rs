@@ -17,7 +17,7 @@ use crate::{
     error::Error,
 };
 
-/// See the module's essay.
+/// Ranks that are threads of one process.
 pub(super) const NETWORK: Named = Named {
     name: "threads",
     devices: DEVICES,
@@ -42,7 +42,7 @@ pub(crate) fn run(settings: &Settings, body: &(dyn Fn(Member) -> Result<(), Stri
             let (fabric, fail) = (&fabric, &fail);
             let main = move || {
                 settings.pin(rank);
-                // The ranks' and what helps them, and the one that waits below for their end.
+                // The ranks' threads, their helper threads, and the one that waits below for their end.
                 let threads = settings.ranks * (1 + settings.threads_of_a_rank()) + 1;
                 let member = Member::new(fabric.clone(), settings.topology(rank), settings.cores, threads);
                 if let Err(words) = contain(|| body(member)) {

@@ -1,8 +1,8 @@
 //! How ranks meet through their launcher, which stores words under keys. After a fence, every rank can read what any rank put before it.
 //!
-//! With at most [`FEW`] ranks, each rank reads the words of all. With more, the first rank of each node reads those of its node, and rank 0 those
-//! of the first ranks; every rank reads the result. So other ranks put and get a few times, however many there are. Rank 0 asks the launcher who is
-//! on which node, and tells the others; where it is not told, it reads the words of all.
+//! With at most [`FEW`] ranks, each rank reads the words of all. With more, the first rank of each node reads those of its node,
+//! and rank 0 those of the first ranks; every rank reads the result. So other ranks put and get a few times, however many there
+//! are. Rank 0 asks the launcher for the node of each rank, and passes it on. Without an answer, rank 0 reads the words of all.
 //!
 //! A process has one connection to its launcher. It lasts until the process exits, and several jobs may use it one after the other. So it
 //! belongs to the process and is static ([`CONNECTION`]). If all jobs ended well, the process tells the launcher so when it exits. The
@@ -42,13 +42,13 @@ use crate::{
     error::Error,
 };
 
-/// So many ranks each read the words of all: as many questions to the launcher, which take less time than another fence.
+/// Up to this many ranks each read the words of all: as many questions take less time than another fence.
 const FEW: usize = 8;
 
-/// A launcher answers a question, which waits for no other process, within this.
+/// Within this, a launcher answers a question that waits for no other process.
 const ANSWERED: Duration = Duration::from_secs(1);
 
-/// A launcher answers the last words of a process at once.
+/// Within this, a launcher answers the last words of a process: it does so at once.
 const ACKNOWLEDGED: Duration = Duration::from_secs(10);
 
 /// The connection of a process to its launcher, by which the ranks of a job meet.
@@ -57,19 +57,19 @@ pub(crate) struct Connection {
     started: Started,
     size: usize,
     nodes: Option<Nodes>,
-    /// Seconds that a rank waits for others at most.
+    /// The longest that a rank waits for others, in seconds.
     limit: Option<f64>,
-    /// The process: a child that it forks has none.
+    /// The process that made it: a child that it forks has none.
     process: u32,
-    /// Fences so far, the same on all ranks. Part of keys, none of which is used twice.
+    /// The number of fences, equal on all ranks. Part of keys, none of which is used twice.
     step: u64,
-    /// Something failed that the other ranks do not know of.
+    /// Something failed, and the other ranks do not know of it.
     broken: bool,
     /// This rank has said that it waits.
     said: bool,
 }
 
-/// Who is on which node, as the launcher says.
+/// The ranks of nodes, as the launcher gives them.
 struct Nodes {
     /// The ranks of this one's node, ascending.
     group: Vec<usize>,
@@ -86,15 +86,15 @@ impl Nodes {
     }
 }
 
-/// What has become of the connection of this process.
+/// The state of the connection of this process.
 enum State {
     /// No job has asked for it.
     New,
     /// The ranks of a job meet, or could not.
     Meets,
-    /// A job runs, or has failed. Its mapping tells which.
+    /// A job runs, or has failed. Its mapping shows which.
     Runs(Connection, Weak<Fabric>),
-    /// All jobs so far have ended well.
+    /// All jobs until now have ended well.
     Free(Connection),
 }
 
@@ -119,7 +119,7 @@ impl Running {
     }
 }
 
-/// Whether the launcher of this process has gone.
+/// Returns true if the launcher of this process has gone.
 pub(crate) fn is_gone() -> bool {
     match &*state() {
         State::Runs(connection, _) | State::Free(connection) => connection.launcher.is_gone(),
@@ -127,7 +127,7 @@ pub(crate) fn is_gone() -> bool {
     }
 }
 
-/// If the launcher of this process has gone: a rank whose end it said was the reason, and the reason.
+/// Once the launcher of this process has gone: the rank whose end it gave as the reason, and the reason.
 pub(crate) fn gone() -> Option<(Option<usize>, String)> {
     let state = state();
     let (State::Runs(connection, _) | State::Free(connection)) = &*state else { return None };
@@ -158,15 +158,15 @@ impl Connection {
                 Ok(Connection { launcher, started, size, nodes: None, limit, process: own, step: 0, broken: false, said })
             }
             State::Free(connection) if connection.is_own() => Ok(Connection { limit, said: false, ..connection }),
-            // A child that a rank forked does not come here: to it, nobody is its launcher.
+            // A child that a rank forked does not come here: it counts as started by no launcher.
             _ => Err(Error::Launch(
                 "an earlier job of this process failed, and its launcher may be ending the others for that".into(),
             )),
         }
     }
 
-    /// The ranks could not meet. What all of them found out alike is no failure of this process: it may start another job, or end well. Of
-    /// anything else the others do not know, and would wait: the launcher is asked to end them.
+    /// The ranks could not meet. A cause that all of them found out alike is no failure of this process: it may start another
+    /// job, or end well. The others do not know of any other cause, and would wait: the launcher is asked to end them.
     pub(crate) fn give_up(mut self, why: &Error) {
         if self.broken {
             self.launcher.abort(&why.to_string());
@@ -195,7 +195,7 @@ impl Connection {
         self.launcher.threads()
     }
 
-    /// One fence, with the words of each rank, of which some are read.
+    /// One fence, with the words of each rank. Reads the words of the ranks `from`.
     fn exchange_some<const N: usize>(
         &mut self,
         words: Option<[u64; N]>,
@@ -222,7 +222,7 @@ impl Connection {
         Running(())
     }
 
-    /// One fence, with what each rank puts before it and reads after it.
+    /// One fence: each rank puts words before it and reads after it.
     fn exchange<T>(
         &mut self,
         put: Option<&[u64]>,
@@ -246,7 +246,7 @@ impl Connection {
         })
     }
 
-    /// What is made of the words of all, the same on all ranks.
+    /// Makes something of the words of all, equal on all ranks.
     fn reduce<const N: usize>(
         &mut self,
         words: [u64; N],
@@ -265,16 +265,16 @@ impl Connection {
     }
 }
 
-/// What ranks have published.
+/// The words that ranks have published.
 #[derive(Debug)]
 pub(crate) struct Published {
-    /// What it is asked for by.
+    /// The key for [`ask`].
     pub(crate) key: String,
     /// A rank that has failed.
     pub(crate) failed: Option<usize>,
 }
 
-/// What a rank published under a key. None if the launcher does not say it now.
+/// The words that a rank published under a key. None if the launcher does not give them now.
 pub(crate) fn ask(rank: usize, key: &str) -> Option<Vec<u64>> {
     let start = Instant::now();
     let mut idle = || if start.elapsed() < ANSWERED { Ok(()) } else { Err(ErrorKind::TimedOut.into()) };
@@ -317,7 +317,7 @@ impl Bootstrap for Connection {
         Ok(all.chunks_exact(N).map(|words| std::array::from_fn(|k| words[k])).collect())
     }
 
-    /// Of few ranks, each reads the words of all.
+    /// Up to [`FEW`] ranks each read the words of all.
     fn nodes(&mut self) -> std::result::Result<Option<Vec<u32>>, Error> {
         if self.size <= FEW {
             return Ok(None);

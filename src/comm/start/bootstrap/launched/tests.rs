@@ -20,9 +20,9 @@ struct Fake {
     longest: usize,
     /// The version that it speaks.
     version: usize,
-    /// Who is on which node, as it says.
+    /// The nodes of the ranks, as it gives them.
     mapping: &'static str,
-    /// The most that one process has asked for.
+    /// The most questions of one process.
     most: AtomicUsize,
 }
 
@@ -97,12 +97,12 @@ fn read_framed(line: &Line) -> Option<String> {
     String::from_utf8(text).ok()
 }
 
-/// Lets each of so many ranks do something with a connection of its own.
+/// Lets each of `ranks` ranks do something with a connection of its own.
 fn meet<T: Send>(ranks: usize, version: usize, longest: usize, body: impl Fn(Connection) -> T + Sync) -> Vec<T> {
     meet_on("", ranks, version, longest, body).0
 }
 
-/// The same on nodes as the launcher says, and the most that one rank has asked for.
+/// As [`meet`], on nodes as the launcher gives them. Also returns the most questions of one rank.
 fn meet_on<T: Send>(
     mapping: &'static str,
     ranks: usize,
@@ -196,7 +196,7 @@ fn what_the_launcher_does_not_do_is_an_error_that_names_it() {
     // No such descriptor, as a program that a rank starts finds it.
     let Err(none) = connect(started, None, &mut || Ok(())) else { panic!("a descriptor 999999") };
     assert!(failed(&started, &none).to_string().contains("GA_BOOTSTRAP=fork"), "{none}");
-    // It ends while ranks wait.
+    // The launcher ends while ranks wait.
     let (ours, theirs) = UnixStream::pair().unwrap();
     drop(theirs);
     let Err(gone) = connect(Started::by_pmi(1, 4, ours.as_raw_fd()), None, &mut || Ok(())) else { panic!("nobody is there") };

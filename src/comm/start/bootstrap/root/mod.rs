@@ -1,26 +1,27 @@
 //! Ranks that meet at one of them, where no launcher speaks a protocol: started by ssh, by PBS, by a script.
 //!
-//! Each process has three variables: `GA_ROOT`, the host of rank 0 and a port, `GA_RANK` and `GA_RANKS`. Rank 0 listens at the port, and a
-//! thread of it keeps what the ranks put. It speaks PMI-1 with all of them, so that from the greeting on it is a launcher like others.
+//! Each process has three variables: `GA_ROOT`, the host of rank 0 and a port, `GA_RANK` and `GA_RANKS`. Rank 0 listens at the
+//! port, and a thread of it keeps the words of the ranks. It speaks PMI-1 with all of them, so after the greeting it is a
+//! launcher like others.
 //!
-//! # Who may come
+//! # Access
 //!
-//! Whoever knows the secret (`GA_TOKEN`, or the file that `GA_TOKEN_FILE` names, which nobody else may read). Both sides prove it, over numbers
-//! that the other one has drawn; it never travels:
+//! A rank needs the secret (`GA_TOKEN`, or the file that `GA_TOKEN_FILE` names, which nobody else may read). Both sides prove
+//! that they know it, over numbers that the other one has drawn; it never travels:
 //!
 //! ```text
 //!  rank 0:  ga-root 1 <its number>
 //!  rank:    ga-rank <rank> <ranks> <its number> <HMAC of "rank", both numbers, rank and ranks>
-//!  rank 0:  ga-welcome <HMAC of "root" and both numbers>      or  ga-refused <why>
+//!  rank 0:  ga-welcome <HMAC of "root" and the rank's HMAC>    or  ga-refused <why>
 //! ```
 //!
-//! Who does not prove it within [`GREETING`] is sent away, and told nothing. What follows is neither secret nor protected against somebody who
-//! can change packets on their way.
+//! A caller that does not prove it within [`GREETING`] is sent away, and learns nothing. What follows is neither secret nor
+//! protected against an attacker that can change packets on their way.
 //!
 //! # The end
 //!
-//! A rank that goes without taking its leave ends the job: the thread tells the others which rank that was, and closes all connections. Each rank sees that
-//! its launcher is gone. Rank 0 leaves last.
+//! If a rank goes without taking its leave, the job ends: the thread tells the others which rank that was, and closes all
+//! connections. Each rank sees that its launcher is gone. Rank 0 leaves last.
 
 use std::{
     collections::HashMap,
@@ -42,14 +43,14 @@ use super::{
 };
 use crate::comm::kit::say::say;
 
-/// A rank proves that it belongs to the job within this.
+/// The time that a rank has to prove that it belongs to the job.
 const GREETING: Duration = Duration::from_secs(10);
 
-/// Between two tries to reach rank 0, which may not have started yet; and how long one may take.
+/// The pause between tries to reach rank 0, which may not have started yet; and the longest time of one.
 const AGAIN: Duration = Duration::from_millis(100);
 const TRY: Duration = Duration::from_secs(2);
 
-/// Longest line that is taken from a rank, and before it has proved who it is.
+/// The longest line of a rank, and of a caller before its proof.
 const LONGEST_LINE: usize = 4096;
 const LONGEST_GREETING: usize = 256;
 
@@ -72,7 +73,7 @@ pub(super) struct Meeting<'m> {
 }
 
 impl Meeting<'_> {
-    /// A line to rank 0, which has proved that it is. Rank 0 listens first.
+    /// A line to rank 0, which has proved that it is rank 0. Rank 0 listens first.
     pub(super) fn join(&self, idle: Idle<'_>) -> Result<Line> {
         if self.rank == 0 {
             let listener = listen(self.root)?;
@@ -138,7 +139,7 @@ fn listen(root: &str) -> Result<TcpListener> {
 
 fn nonce() -> io::Result<Nonce> {
     let mut bytes = [0; 16];
-    // So few come at once.
+    // So few bytes come at once.
     getrandom(&mut bytes[..], GetRandomFlags::empty())?;
     Ok(bytes)
 }
@@ -147,7 +148,7 @@ fn proof_of_rank(secret: &[u8], root: &Nonce, own: &Nonce, rank: usize, ranks: u
     HMAC::mac(claim(root, own, rank, ranks), secret)
 }
 
-/// What a rank proves.
+/// The message of a rank's proof.
 fn claim(root: &Nonce, own: &Nonce, rank: usize, ranks: usize) -> Vec<u8> {
     [&b"rank"[..], root, own, &(rank as u64).to_le_bytes(), &(ranks as u64).to_le_bytes()].concat()
 }
@@ -170,10 +171,10 @@ fn of_hex<const N: usize>(text: &str) -> Option<[u8; N]> {
     (digits.len() == 2 * N).then(|| std::array::from_fn(|k| digits[2 * k] << 4 | digits[2 * k + 1]))
 }
 
-/// What a connection has come to.
+/// The state of a connection.
 #[derive(Debug)]
 enum Stage {
-    /// It has to prove that it belongs to the job: it was sent this number, at this time.
+    /// It was sent this number, at this time, and has to prove that it belongs to the job.
     Stranger(Nonce, Instant),
     Rank(usize),
     /// It has taken its leave.
@@ -188,11 +189,11 @@ struct Caller {
     begun: Vec<u8>,
 }
 
-/// Why the meeting is over.
+/// How the meeting ended.
 enum Over {
-    /// All have left.
+    /// All ranks have left.
     Well,
-    /// A rank, and what became of it.
+    /// A rank is lost: the rank, and why.
     Lost(usize, String),
 }
 
@@ -277,7 +278,7 @@ impl Root {
             return Ok(());
         }
         let nonce = nonce()?;
-        // What is written is short, and waits in the socket. A rank that does not read for so long is lost.
+        // What is written is short, and waits in the socket. A rank that does not read for this time is lost.
         let greeted = stream.set_nonblocking(false).and_then(|()| stream.set_write_timeout(Some(GREETING)));
         let greeted = greeted.and_then(|()| stream.set_nodelay(true));
         if greeted.and_then(|()| stream.write_all(format!("ga-root 1 {}\n", hex(&nonce)).as_bytes())).is_ok() {
@@ -286,7 +287,7 @@ impl Root {
         Ok(())
     }
 
-    /// Reads what a caller has sent, and answers its lines. An error if it is gone, or is to be.
+    /// Reads what a caller has sent, and answers its lines. An error if the caller is gone, or has to go.
     fn hear(&mut self, at: usize) -> io::Result<Option<Over>> {
         let caller = &mut self.callers[at];
         let mut bytes = [0; 4096];
@@ -349,7 +350,7 @@ impl Root {
         Ok(None)
     }
 
-    /// A stranger says who it is.
+    /// A stranger names its rank.
     fn greet(&mut self, at: usize, root: &Nonce, line: &str) -> io::Result<()> {
         let words: Vec<&str> = line.split(' ').collect();
         let &["ga-rank", rank, ranks, own, proof] = &words[..] else { return Err(ErrorKind::InvalidData.into()) };
@@ -394,14 +395,14 @@ impl Root {
 
     fn bid_farewell(&mut self, rank: usize) {
         for caller in self.callers.iter_mut().filter(|caller| matches!(caller.stage, Stage::Left(of) if of == rank)) {
-            // Who does not hear of it goes all the same.
+            // A rank that does not hear of it leaves all the same.
             let _ = caller.say("cmd=finalize_ack");
         }
     }
 
     fn say_to_all(&mut self, line: &str) {
         for caller in self.callers.iter_mut().filter(|caller| matches!(caller.stage, Stage::Rank(_))) {
-            // That it is gone is seen when it is read from.
+            // A later read shows that the rank is gone.
             let _ = caller.say(line);
         }
     }

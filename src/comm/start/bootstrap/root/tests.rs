@@ -60,7 +60,7 @@ fn who_does_not_know_the_secret_is_sent_away_and_the_others_meet() {
     assert!(taken.contains("GA_ROOT") || taken.contains("GA_RANK"), "{taken}");
     let many = refusal(join_late(&root, 1, 3));
     assert!(many.contains("2 ranks (GA_RANKS)"), "{many}");
-    // Noise, and somebody who says nothing.
+    // Noise, and a caller that sends nothing.
     for noise in [&b"GET / HTTP/1.1\r\n\r\n"[..], &[0xff; 5000], b"ga-rank 1 2 00 00\n", b""] {
         let mut stream = TcpStream::connect(&root).unwrap();
         let _ = stream.write_all(noise);
@@ -73,7 +73,7 @@ fn who_does_not_know_the_secret_is_sent_away_and_the_others_meet() {
     });
 }
 
-/// Not as rank 0 does, who listens.
+/// Joins without listening, unlike rank 0.
 fn join_late(root: &str, rank: usize, ranks: usize) -> Result<Pmi1> {
     let mut stream = TcpStream::connect(root)?;
     let mut line = [0; 256];
@@ -99,7 +99,7 @@ fn a_proof_is_good_once() {
     assert!(said.starts_with("ga-root 1 ") && said.lines().count() == 1, "{said}");
 }
 
-/// Somebody else at the port of rank 0 learns nothing, and is not believed.
+/// Another process at the port of rank 0 learns nothing, and is not believed.
 #[test]
 fn a_root_has_to_prove_that_it_is_one() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

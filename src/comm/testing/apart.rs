@@ -30,14 +30,14 @@ const LIMITS: Limits = Limits {
     by_agents: false,
 };
 
-/// A machine that says nothing for so long is lost.
+/// A machine that is silent for this long is lost.
 const SILENCE: Duration = Duration::from_secs(120);
 
 /// A kind of record.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Record(Kind);
 
-/// What is slow, and how late it comes.
+/// The delays of cables.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Slow {
     Nothing,
@@ -45,7 +45,7 @@ pub(crate) enum Slow {
     Bulk(Duration),
     /// All that the first rank sends to the second.
     Way(usize, usize, Duration),
-    /// Nothing arrives any more from then on, after the start.
+    /// Nothing arrives from this time on, counted from the start.
     Cut(Duration),
 }
 
@@ -57,10 +57,10 @@ impl Slow {
     }
 }
 
-/// What is on its way, and when it comes.
+/// Frames on their way, and their times of arrival.
 type Queue = VecDeque<(Instant, Vec<u8>)>;
 
-/// Who sent to whom, and under which number.
+/// Messages by sender, receiver, kind and number.
 type Messages = BTreeMap<(usize, usize, u8, u64), (Instant, Vec<u8>)>;
 
 /// The cables of a job.
@@ -86,7 +86,7 @@ impl Cables {
 /// Machines with their cables.
 #[derive(Debug)]
 pub(crate) struct Machines {
-    /// Of each rank.
+    /// The machine of each rank.
     names: Vec<usize>,
     per_node: usize,
     fabrics: Vec<Arc<Fabric>>,
@@ -95,7 +95,7 @@ pub(crate) struct Machines {
 }
 
 impl Machines {
-    /// The machine of each rank.
+    /// Machines by `names`, the machine of each rank.
     pub(crate) fn new(names: &[usize], slow: Slow) -> Self {
         const HEAP: usize = 64 << 20;
         let topology = Topology::of_machines(0, names);
@@ -111,18 +111,18 @@ impl Machines {
         }
     }
 
-    /// The same, cut into nodes of so many ranks.
+    /// These machines, cut into nodes of `per_node` ranks.
     pub(crate) fn nodes_of(self, per_node: usize) -> Self {
         Machines { per_node, ..self }
     }
 
-    /// The same, where the first rank of a node answers for all of it.
+    /// These machines, where the first rank of a node answers for all of it.
     pub(crate) fn by_agents(self) -> Self {
         let cables = Cables::new(self.names.len(), self.cables.slow, true);
         Machines { cables, ..self }
     }
 
-    /// The same, of which one is lost that says nothing for so long.
+    /// These machines, where one that is silent for `silence` is lost.
     pub(crate) fn silence(self, silence: Duration) -> Self {
         Machines { silence, ..self }
     }
@@ -131,17 +131,17 @@ impl Machines {
         self.names.len()
     }
 
-    /// One rank's view of its machine, and its network, which nobody looks at yet.
+    /// One rank's view of its machine, and its network, which no thread looks at yet.
     pub(in crate::comm) fn network(&self, rank: usize) -> (Member, Arc<Am<Cable>>) {
         let topology = Topology::of_machines(rank, &self.names);
         let fabric = self.fabrics[topology.machine(rank)].clone();
-        // Whatever threads the process has, none of them acts for this rank.
+        // However many threads the process has, none acts for this rank.
         let member = Member::new(fabric, topology.with_ranks_per_node(self.per_node), 1, usize::MAX);
         let am = Am::new(Cable::new(rank, self.cables.clone()), &member, true, false, Some(self.silence));
         (member, Arc::new(am))
     }
 
-    /// One rank's conduit, and what sees it out when its body has ended well.
+    /// One rank's conduit, and the rank's last steps when its body has ended well.
     pub(crate) fn conduit(&self, rank: usize) -> (Arc<dyn Conduit>, impl FnOnce() + use<>) {
         let (member, am) = self.network(rank);
         let agent = Agent::answering(member.topology(), member.fabric(), am.clone()).expect("a thread");
@@ -272,7 +272,7 @@ impl Wire for Cable {
             let (_, bytes) = bulk.remove(&key).expect("it was there");
             if let Some((to, room)) = wanted.to {
                 let len = bytes.len().min(room);
-                // SAFETY: the memory of whoever asked for the message, as long as said.
+                // SAFETY: the memory of the caller that asked for the message, as long as it said.
                 unsafe { crate::memory::kernels::copy(to, bytes.as_ptr(), len) };
                 ended.push(Ended { id: wanted.id, len });
             }

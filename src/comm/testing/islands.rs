@@ -26,7 +26,7 @@ static ADAPTER: Mutex<()> = Mutex::new(());
 #[derive(Debug)]
 pub(crate) struct Islands {
     fabric: Arc<Fabric>,
-    /// Does at once what it is asked.
+    /// Does at once what it is asked for.
     ordered: Loopback,
     harsh: Arc<dyn Network>,
     capabilities: Capabilities,
@@ -38,7 +38,7 @@ pub(crate) struct Islands {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Adapter {
     pub(crate) signals: bool,
-    /// Puts arrive in their order; else in any, and none before somebody polls.
+    /// Puts arrive in their order; else in any, and none before a rank polls.
     pub(crate) ordered: bool,
     /// Ranks of an island.
     pub(crate) island: usize,
@@ -54,7 +54,7 @@ impl Islands {
         Arc::new(Joined::new(member, Arc::new(islands)))
     }
 
-    /// The same with a post between all ranks.
+    /// As [`conduit`](Self::conduit), with a post between all ranks.
     pub(crate) fn with_post(member: Member, post: Arc<Post>) -> Arc<dyn Conduit> {
         let adapter = Adapter { signals: false, ordered: false, island: 2, crowded: true };
         let member = member.split(adapter.island, adapter.crowded);

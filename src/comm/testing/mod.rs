@@ -1,5 +1,5 @@
-//! A network for tests of the engine: rank 0 of two, and the other side is a function. Or rank 0 of any number, whose clock and
-//! whose published waits are the test's.
+//! A network for tests of the engine: rank 0 of two, with a function as the other side. Or rank 0 of any number, with a clock and
+//! published waits that are the test's.
 
 pub(crate) mod apart;
 pub(crate) mod islands;
@@ -22,7 +22,7 @@ use super::{
     SignalWord, Token, Topology, WaitWord,
 };
 
-/// What the engine asked for.
+/// A call of the engine.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::comm) enum Call {
     Put(Token),
@@ -33,7 +33,7 @@ pub(in crate::comm) enum Call {
     Poll,
 }
 
-/// Answers a call; what it says is reported by the poll itself, or by the next one.
+/// Answers a call. The poll itself reports the answer, or the next one does.
 type Peer = Box<dyn Fn(Call) -> Option<Event> + Send + Sync>;
 
 pub(in crate::comm) struct Fake {
@@ -43,7 +43,7 @@ pub(in crate::comm) struct Fake {
     pub(super) waits: Arc<Mutex<Vec<Option<PublishedWait>>>>,
     /// The time, if the test has it.
     pub(super) clock: Option<Arc<Mutex<Duration>>>,
-    /// What it says of all that was put, if it says something.
+    /// Its answer for all that was put, if it gives one.
     pub(super) visible: Option<Arc<AtomicBool>>,
     peer: Peer,
     queue: Mutex<Vec<Event>>,

@@ -1,7 +1,8 @@
 //! A post between the ranks of a network for tests: strided blocks, and accumulates that their owners do.
 //!
-//! Nothing happens before somebody polls, and then in a scrambled order. The sender's poll moves blocks and posts what is to be
-//! added; its memory is free at once. The owner's poll adds, so a sum is visible only some time later, and a flush waits for that.
+//! Nothing happens before a rank polls, and then in a scrambled order. The sender's poll moves blocks and posts what is to be
+//! added; its memory is free at once. The owner's poll adds, so a sum is visible only some time later, and a flush waits for
+//! that.
 
 use std::sync::{
     Arc, Mutex,
@@ -64,7 +65,7 @@ pub(in crate::comm) struct Block {
     pub(super) token: Token,
 }
 
-// SAFETY: the caller of the block promises that its memory may be used until completion, by whichever thread polls.
+// SAFETY: the caller of the block promises that its memory may be used until completion, by any thread that polls.
 unsafe impl Send for Block {}
 
 #[derive(Clone, Copy, Debug)]

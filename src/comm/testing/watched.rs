@@ -1,4 +1,4 @@
-//! A network for tests that lists what it is asked for. Each rank is a node of its own.
+//! A network for tests that lists its operations. Each rank is a node of its own.
 
 use std::{
     fmt,
@@ -11,18 +11,18 @@ use crate::comm::{
     node::{Member, joined::Joined, loopback::Loopback},
 };
 
-/// What moves or completes data.
+/// Operations that move or complete data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Asked {
     Put,
     Get,
     Block,
-    /// A put with a signal, of so many bytes.
+    /// A put with a signal, of this many bytes.
     Signal(usize),
     Flush,
 }
 
-/// What the networks of a job were asked for, by rank.
+/// The operations of a job's networks, by rank.
 #[derive(Debug)]
 pub(crate) struct Lists(Vec<Mutex<Vec<Asked>>>);
 
@@ -31,13 +31,13 @@ impl Lists {
         Arc::new(Lists((0..ranks).map(|_| Mutex::default()).collect()))
     }
 
-    /// What a rank asked for since the last call.
+    /// The operations of a rank since the last call.
     pub(crate) fn take(&self, rank: usize) -> Vec<Asked> {
         std::mem::take(&mut self.0[rank].lock().unwrap())
     }
 }
 
-/// Notes what one rank asks for.
+/// A network that notes the operations of one rank.
 #[derive(Debug)]
 pub(crate) struct Watched {
     lists: Arc<Lists>,
@@ -45,7 +45,7 @@ pub(crate) struct Watched {
 }
 
 impl Watched {
-    /// The conduit of a rank over a network that announces what is left of its capabilities.
+    /// The conduit of a rank over a network whose capabilities `limit` has changed.
     pub(crate) fn conduit(member: Member, lists: Arc<Lists>, limit: impl Fn(&mut Capabilities)) -> Arc<dyn Conduit> {
         let member = member.split(1, true);
         let below = Loopback::new(member.fabric().clone(), member.topology().clone()).limited(limit);

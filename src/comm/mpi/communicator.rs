@@ -4,7 +4,7 @@
 use super::ffi::{Comm, MpiError, Result as MpiResult};
 use crate::{comm::start::bootstrap::Bootstrap, error::Error};
 
-/// What a first rank tells its group is sent under this tag: the frames' come later, from whom they may.
+/// Tag of what a first rank tells its group. Frames have another: they come later, from any rank.
 const START: i32 = 1;
 
 /// The ranks of a communicator.

@@ -42,7 +42,7 @@ pub(super) fn starts() {
 
 /// A job has started, on all processes unless it is a `guest`. It is known as running until it is closed, failed or gone.
 pub(super) fn begins(mpi: &Arc<Mpi>, guest: bool) {
-    // The same on all processes: they leave alike.
+    // All processes store the same value, so they leave alike.
     BETWEEN_NODES.fetch_or(!mpi.is_alone() && !guest, Ordering::Relaxed);
     let mut jobs = jobs();
     jobs.retain(|job| job.strong_count() > 0);
@@ -63,7 +63,7 @@ pub(super) fn ends_well() {
     UNFINISHED.fetch_sub(1, Ordering::Relaxed);
 }
 
-/// Whether MPI is that of another process, which forked this one: its connections are not to be used here.
+/// Returns true if another process, which forked this one, runs MPI: its connections are not to be used here.
 pub(super) fn is_inherited() -> bool {
     let process = PROCESS.load(Ordering::Relaxed);
     process != 0 && process != process::id()

@@ -39,7 +39,7 @@ fn error_text(code: c_int) -> String {
     unsafe { CStr::from_ptr(text.as_ptr()) }.to_string_lossy().into_owned()
 }
 
-/// How many threads may call the library at once.
+/// The number of threads that may call the library at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Threads {
     /// Any number.
@@ -55,7 +55,7 @@ impl Threads {
     }
 }
 
-/// Whether MPI was initialised and not yet finalised.
+/// Returns true if MPI was initialised and not yet finalised.
 pub(super) fn is_running() -> bool {
     let (mut initialised, mut finalised) = (0, 0);
     // SAFETY: both may be called at any time.
@@ -66,7 +66,7 @@ pub(super) fn is_running() -> bool {
     initialised != 0 && finalised == 0
 }
 
-/// Whether MPI was finalised: it cannot be initialised again.
+/// Returns true if MPI was finalised: it cannot be initialised again.
 pub(super) fn is_finalised() -> bool {
     let mut finalised = 0;
     // SAFETY: may be called at any time.
@@ -100,7 +100,7 @@ pub(super) fn progress() {
     };
 }
 
-/// What level of threads there is.
+/// The level of thread support.
 pub(super) fn threads() -> Result<Threads> {
     let mut level = 0;
     // SAFETY: MPI runs.
@@ -136,7 +136,6 @@ impl Comm {
         unsafe { ffi::RSMPI_COMM_WORLD }
     }
 
-    /// Number of all processes.
     pub(super) fn size_of_world() -> Result<usize> {
         Comm(Self::world()).size()
     }
@@ -149,7 +148,7 @@ impl Comm {
         Self::own(*unsafe { copy.assume_init() })
     }
 
-    /// The same, with a look at something else meanwhile, whose error ends the wait.
+    /// Copies as [`copy_of`](Self::copy_of) does. Calls `idle` meanwhile: its error ends the wait.
     pub(super) fn copy_of_while(comm: MPI_Comm, idle: &mut dyn FnMut() -> io::Result<()>) -> io::Result<Self> {
         let (copy, request) = Self::begin_copy(comm).map_err(io::Error::other)?;
         if let Err(error) = request.finish_or(idle) {
@@ -329,7 +328,7 @@ pub(super) struct Request(MPI_Request);
 // SAFETY: as for `Comm`.
 unsafe impl Send for Request {}
 
-/// From whom a message came and how long it is.
+/// The sender and the length of a message.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Arrived {
     pub(super) from: usize,
@@ -337,7 +336,7 @@ pub(super) struct Arrived {
 }
 
 impl Request {
-    /// Whether it is complete; makes progress. Not to be called again when it was.
+    /// Makes progress. Returns true if the request is complete: it must not be tested again then.
     #[inline]
     pub(super) fn test(&mut self) -> Result<bool> {
         let mut done = 0;
@@ -346,7 +345,7 @@ impl Request {
         Ok(done != 0)
     }
 
-    /// The same for a receive.
+    /// Tests a receive, as [`test`](Self::test) does. Returns none until it is complete.
     #[inline]
     pub(super) fn test_arrived(&mut self) -> Result<Option<Arrived>> {
         let (mut done, mut status) = (0, MaybeUninit::<MPI_Status>::uninit());
@@ -372,9 +371,9 @@ impl Request {
         Ok(())
     }
 
-    /// The same, with a look at something else in between, whose error ends the wait.
+    /// Waits as [`finish`](Self::finish) does. Calls `idle` between tests: its error ends the wait.
     fn finish_or(mut self, idle: &mut dyn FnMut() -> io::Result<()>) -> io::Result<()> {
-        /// MPI has no wait with an end: looks all the time for so long, and then so often.
+        /// MPI has no wait with an end: tests all the time for `KEEN`, and then once every `LOOK`.
         const KEEN: Duration = Duration::from_millis(2);
         const LOOK: Duration = Duration::from_micros(200);
         let start = Instant::now();
@@ -385,7 +384,7 @@ impl Request {
         Ok(())
     }
 
-    /// Whether a receive that was to be taken back is complete, and then whether it was taken back.
+    /// Tests a receive that was to be taken back. Returns none until it is complete, then true if it was taken back.
     pub(super) fn test_cancelled(&mut self) -> Result<Option<bool>> {
         let (mut done, mut cancelled, mut status) = (0, 0, MaybeUninit::<MPI_Status>::uninit());
         // SAFETY: a request under way.

@@ -34,7 +34,7 @@ pub(super) fn launcher() -> Option<RawFd> {
     may_hang(&ffi::library_version()).then_some(descriptor)
 }
 
-/// Whether `MPI_Finalize` of a library may hang, by what it says of itself.
+/// Returns true if `MPI_Finalize` of the library with this version text may hang.
 fn may_hang(version: &str) -> bool {
     let says = |what: &str| version.lines().find_map(|line| line.strip_prefix(what)).map(str::trim);
     says("MPICH Version:").is_some_and(|version| version == "4.0" || version.starts_with("4.0."))
@@ -85,7 +85,7 @@ mod tests {
         assert!(!may_hang("Intel(R) MPI Library 2021.9 for Linux* OS"));
     }
 
-    /// A launcher that gives these answers; what it was told, and whether the process could leave.
+    /// Leaves a launcher that gives these answers. Returns the lines that it got, and the result.
     fn with_answers(answers: &'static [&'static str]) -> (Vec<String>, io::Result<()>) {
         let (ours, theirs) = UnixStream::pair().unwrap();
         let launcher = std::thread::spawn(move || {

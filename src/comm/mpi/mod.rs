@@ -35,7 +35,7 @@ use super::{
     start::{Named, Ranks, settings::NO_DEVICES},
 };
 
-/// See the module's essay.
+/// The network of ranks that an MPI launcher started.
 pub(super) const NETWORK: Named = Named { name: "mpi", devices: NO_DEVICES, ranks: Ranks::Launched, run: start::run };
 
 /// The network of a rank under MPI.

@@ -1,6 +1,7 @@
 //! How a rank of a job under MPI starts and ends.
 //!
-//! The launcher started the processes. Here they find out who shares a node and its memory (`bootstrap::place`), and begin to answer each other.
+//! The launcher started the processes. Here they find out which ranks share a node and its memory (`bootstrap::place`). Then they
+//! begin to answer each other.
 //!
 //! All messages of a job travel in a copy of the communicator that it was made from, so they never meet the program's own.
 //!
@@ -51,7 +52,7 @@ use crate::{
     error::Error,
 };
 
-/// How long a rank that hears of a failure leaves the word to the one that failed.
+/// The time that a rank which hears of a failure leaves to the failed rank to report it.
 const GRACE: Duration = Duration::from_secs(2);
 
 /// Threads that MPI made when it was initialised here.
@@ -68,7 +69,7 @@ struct Rank {
     held: Option<Held>,
     /// Cores that the ranks of this node share.
     cores: usize,
-    /// Those that the calling thread had before it was pinned.
+    /// Cores that the calling thread had before it was pinned.
     before: Option<Vec<usize>>,
     /// The program uses MPI by itself, and goes on with it.
     guest: bool,
@@ -134,7 +135,7 @@ fn refuse_children() -> Result<(), Error> {
     ))
 }
 
-/// Whether [`world`] is to initialise MPI, which is Open MPI.
+/// Returns true if [`world`] is to initialise MPI and that is Open MPI.
 fn starts_open_mpi() -> bool {
     IS_OPEN_MPI && !ffi::is_running() && !ffi::is_finalised()
 }
@@ -142,7 +143,7 @@ fn starts_open_mpi() -> bool {
 /// Handles of the MPICH family are numbers of four bytes, those of Open MPI are pointers.
 const IS_OPEN_MPI: bool = size_of::<MPI_Comm>() != 4;
 
-/// How many processes MPI knows of.
+/// The number of processes that MPI knows of.
 fn world_size() -> Result<usize, Error> {
     Comm::size_of_world().map_err(failed("asking MPI for the number of ranks"))
 }
@@ -185,7 +186,6 @@ impl Rank {
         }
     }
 
-    /// Begins to answer others.
     fn answer(comm: Comm, place: Place, settings: &Settings, guest: bool) -> Result<Self, Error> {
         let fail = failed("starting a job on an MPI communicator");
         let Place { topology, fabric, cores, crowded, unbound, .. } = place;

@@ -37,7 +37,7 @@ const FRAMES: i32 = 0;
 const LOOKS_AT_FRAMES: usize = 4;
 const LOOKS_AT_BULK: usize = 16;
 
-/// See the module's essay.
+/// A wire of active messages over MPI.
 #[derive(Debug)]
 pub(super) struct MpiWire {
     comm: Comm,
@@ -144,7 +144,7 @@ impl MpiWire {
                 if !cancelled {
                     return Ok(Look::Ended);
                 }
-                // The target sends it all the same, and it must not be taken for another one.
+                // The target still sends it, and it must not be taken for another message.
                 let mut bytes = vec![0; len].into_boxed_slice();
                 // SAFETY: memory of the message's own, kept beside the request.
                 let request = unsafe { self.comm.begin_receive(bytes.as_mut_ptr(), len, Some(from), tag)? };

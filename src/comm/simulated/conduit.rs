@@ -31,10 +31,10 @@ use crate::{
     index::Loops,
 };
 
-/// What [`Conduit::over`] says to whom it is not the turn of.
+/// The word that [`Conduit::over`] gives to a caller without the turn.
 static NOT_HERE: AtomicU32 = AtomicU32::new(2);
 
-/// See the module's essay.
+/// One simulated rank as the engine sees it.
 #[derive(Debug)]
 pub(super) struct Simulated {
     world: Arc<World>,
@@ -72,7 +72,7 @@ impl Drop for Inside<'_> {
     }
 }
 
-/// Of the calling thread, in nanoseconds.
+/// Processor time of the calling thread, in nanoseconds.
 fn processor_time() -> u64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
@@ -121,7 +121,7 @@ impl Simulated {
         Inside(self)
     }
 
-    /// Whether the caller is this rank. Another thread has no place in virtual time; and a rank that unwinds must not wait.
+    /// Returns true if the caller is this rank. Another thread has no place in virtual time. A rank that unwinds must not wait.
     fn is_here(&self) -> bool {
         self.world.is_here(self.rank)
     }

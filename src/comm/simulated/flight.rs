@@ -12,7 +12,7 @@ use crate::{
     index::Loops,
 };
 
-/// See the module's essay.
+/// One operation on its way.
 #[derive(Debug)]
 pub(super) struct Flight {
     pub(super) message: Message,
@@ -46,7 +46,6 @@ pub(super) struct Message {
 const _: () = assert!(size_of::<Message>() == 64);
 
 impl Message {
-    /// The rank that issued the operation.
     pub(super) fn issuer(&self) -> usize {
         (if self.is_back { self.to } else { self.from }) as usize
     }
@@ -56,13 +55,13 @@ impl Message {
         (if self.is_back { self.from } else { self.to }) as usize
     }
 
-    /// From a rank to another, so many bytes.
+    /// The sender, the receiver and the number of bytes.
     pub(super) fn leg(&self) -> (usize, usize, usize) {
         (self.from as usize, self.to as usize, self.bytes)
     }
 }
 
-/// A contiguous get of at most so many bytes reads them all at the moment when it reaches its target; others when they are back.
+/// A contiguous get of at most this many bytes reads them when it reaches its target; other gets read when they are back.
 const SHORT: usize = 16 << 10;
 
 #[derive(Clone, Copy, Debug)]
@@ -72,7 +71,7 @@ pub(super) enum Kind {
     Get,
     Atomic(Atomic),
     Mail(Mail),
-    /// A message between adapters (`soft::cables`): its number there, and whether it needs no answer.
+    /// A message between adapters (`soft::cables`): its number there, and true if it needs no answer.
     Wire(u64, bool),
 }
 
@@ -89,7 +88,7 @@ enum Memory {
     Copied(Box<[u8]>),
     /// Its own, until the operation is done.
     Lent(Local),
-    /// The same of a strided block, from its base.
+    /// A strided block of its own, from the base, until then.
     LentBlock(*mut u8, Box<Loops>),
     /// What is to be added, packed.
     Sum(Box<Sum>),
@@ -118,7 +117,7 @@ impl Memory {
     }
 }
 
-// SAFETY: who issues a transfer promises that its memory is valid until the transfer is done or given up, wherever that happens.
+// SAFETY: the issuer promises that the memory of a transfer is valid until that is done or given up, wherever that happens.
 unsafe impl Send for Memory {}
 
 impl Flight {
@@ -203,7 +202,6 @@ impl Flight {
         Flight::new(Kind::Mail(mail), from, to, Memory::Gone(size_of::<Mail>()), Token::NOBODY)
     }
 
-    /// A message between adapters.
     pub(super) fn wire(from: u32, to: u32, bytes: usize, number: u64, returns: bool) -> Self {
         let to = Remote { rank: to as usize, offset: 0 };
         Flight::new(Kind::Wire(number, returns), from as usize, to, Memory::Gone(bytes), Token::NOBODY)
@@ -214,7 +212,7 @@ impl Flight {
         self.memory.len()
     }
 
-    /// Whether it uses memory of its rank.
+    /// Returns true if it uses memory of its rank.
     pub(super) fn is_lent(&self) -> bool {
         matches!(self.memory, Memory::Lent(_) | Memory::LentBlock(..))
     }
@@ -248,7 +246,7 @@ impl Flight {
                     let (run, offset) = (sum.loops.run(), self.offset.wrapping_add_signed(remote));
                     let packed = sum.packed[at..at + run].as_ptr();
                     at += run;
-                    // SAFETY: who issued it promised the target. After the end of the job nobody asks for the sum.
+                    // SAFETY: the issuer promised the target. After the end of the job no rank asks for the sum.
                     let _ =
                         unsafe { addition::add_block(segment, sum.lock, &sum.scale, offset, &[], run, packed, fabric.over()) };
                 });
@@ -258,12 +256,12 @@ impl Flight {
             Memory::Lent(local) => *local,
             Memory::LentBlock(..) if self.hollow => return,
             Memory::LentBlock(local, loops) => {
-                // SAFETY: who issued it promised the target; its own memory is readable until it is given up.
+                // SAFETY: the issuer promised the target; its own memory is readable until it is given up.
                 return unsafe { fabric.copy_block(true, self.message.target(), self.offset, loops, *local) };
             }
             Memory::Gone(_) => return,
         };
-        // SAFETY: who issued it promised the target; its own memory is readable until it is given up.
+        // SAFETY: the issuer promised the target; its own memory is readable until it is given up.
         unsafe {
             match signal {
                 Some(signal) => fabric.write_signal(self.message.target(), self.offset, local, signal),
@@ -277,12 +275,12 @@ impl Flight {
         let Message { from, to, answered, is_mail, .. } = self.message;
         self.message = Message { from: to, to: from, bytes: self.len(), way: Way::default(), answered, is_back: true, is_mail };
         match (self.kind, &self.memory) {
-            // SAFETY: who issued it promised so.
+            // SAFETY: the issuer promised so.
             (Kind::Atomic(atomic), _) => self.value = unsafe { fabric.apply(self.message.target(), self.offset, atomic) },
             (Kind::Get, Memory::Lent(local)) if local.len <= SHORT && !self.hollow => {
                 let mut bytes = vec![0; local.len].into_boxed_slice();
                 let copy = Local { ptr: bytes.as_mut_ptr(), len: bytes.len() };
-                // SAFETY: who issued it promised the source; the copy is new.
+                // SAFETY: the issuer promised the source; the copy is new.
                 unsafe { fabric.read(self.message.target(), self.offset, copy) };
                 self.bytes = Some(bytes);
             }
@@ -290,12 +288,12 @@ impl Flight {
         }
     }
 
-    /// It is done; what to report.
+    /// Completes it. Returns what to report.
     pub(super) fn done(&self, fabric: &Fabric) -> Option<Event> {
         match (&self.memory, self.kind) {
             (_, Kind::Atomic(_)) => Some(Event::Value(self.token, self.value)),
             (Memory::Lent(local), Kind::Get) if !self.hollow => {
-                // SAFETY: who issued it promised the source; its own memory is writable until it is given up. The copy is as long.
+                // SAFETY: the issuer promised the source; its own memory is writable until it is given up. The copy is as long.
                 unsafe {
                     match &self.bytes {
                         Some(bytes) => local.ptr.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()),
@@ -305,7 +303,7 @@ impl Flight {
                 Some(Event::LocalDone(self.token))
             }
             (Memory::LentBlock(local, loops), Kind::Get) if !self.hollow => {
-                // SAFETY: who issued it promised the source; its own memory is writable until it is given up.
+                // SAFETY: the issuer promised the source; its own memory is writable until it is given up.
                 unsafe { fabric.copy_block(false, self.message.target(), self.offset, loops, *local) };
                 Some(Event::LocalDone(self.token))
             }
@@ -315,7 +313,7 @@ impl Flight {
         }
     }
 
-    /// Nothing touches memory of its rank any more; its token, if that had to wait.
+    /// Gives up the memory of its rank. Returns its token, if it used such memory.
     pub(super) fn give_up(&mut self) -> Option<Token> {
         if !self.is_lent() {
             return None;

@@ -1,7 +1,7 @@
 //! A rank that waits for a report: it polls, looks at the clock, sleeps, and polls again when something has touched it.
 //!
-//! None of this needs the rank itself while nothing comes. So its turns are handled here, at the same times as if it did so, and it is not
-//! switched to: with thousands of ranks, each switch is a walk through memory that is in no cache.
+//! None of this needs the rank itself while nothing comes. So its turns are handled here, at the times when it would act, without
+//! a switch to it. With thousands of ranks, each switch is a walk through memory that is in no cache.
 
 use std::{sync::atomic::Ordering, time::Duration};
 
@@ -22,7 +22,8 @@ impl Idle {
 
 impl State {
     /// Goes on with the wait of a rank that has its turn, if it is in one: as [`Simulated`](super::conduit::Simulated) polls, reads the clock
-    /// and waits. Whether the rank itself goes on: it has been told something, has to look itself, or the job is over.
+    /// and waits. Returns true if the rank itself goes on: it is in no wait, has a report or must look itself, or the job is
+    /// over.
     pub(super) fn has_idled(&mut self, rank: usize) -> bool {
         let Some(mut idle) = self.ranks[rank].idle.take() else { return true };
         let is_over = self.fabric.over().load(Ordering::Relaxed) != 0;

@@ -5,8 +5,8 @@
 //! ```
 //!
 //! Ranks run one at a time. No memory is mapped, so every operation is a message, and takes the time that the model says (`soft::model`).
-//! Computation takes the time that the program says ([`Job::work`](crate::Job::work)). The same program with the same seed does the same at the
-//! same times.
+//! Computation takes the time that the program says ([`Job::work`](crate::Job::work)). A program takes the same steps at the same
+//! times in every run with the same seed.
 //!
 //! | file | what it does |
 //! |---|---|
@@ -57,7 +57,7 @@ pub(super) const fn network(run: fn(&Settings, &Body<'_>) -> Result<(), Error>) 
     Named { name: "simulated", devices: NO_DEVICES, ranks: Ranks::Simulated, run }
 }
 
-/// Runs a job, and says what happened if that was asked for.
+/// Runs a job. Prints what happened if the settings ask for statistics.
 pub(super) fn run_and_say(settings: &Settings, body: &Body<'_>, modelled: Modelled) -> Result<(), Error> {
     let report = run(settings, body, modelled)?;
     if settings.stats {

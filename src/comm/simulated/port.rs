@@ -12,15 +12,14 @@ use crate::comm::{
 };
 use crate::index::Loops;
 
-/// Longest transfer.
 const LONGEST: usize = 1 << 30;
 
-/// See the module's essay.
+/// The network of a rank.
 #[derive(Debug)]
 pub(super) struct Port {
     world: Arc<World>,
     rank: usize,
-    /// Puts up to so many bytes are copied with the call.
+    /// Puts of up to this many bytes are copied with the call.
     copied: usize,
     capabilities: Capabilities,
 }
@@ -46,7 +45,7 @@ impl Port {
         }
     }
 
-    /// Whether an operation whose bytes are copied is over with the call, and whom its end is reported to.
+    /// Returns true if an operation whose bytes are copied is over with the call, and the token for its report.
     fn answers(&self, token: Token) -> (bool, Token) {
         let is_at_once = self.world.is_here(self.rank) && self.world.has_room(self.rank);
         (is_at_once, if is_at_once { Token::NOBODY } else { token })

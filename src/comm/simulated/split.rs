@@ -12,7 +12,7 @@ use crate::comm::{
 };
 use crate::index::Loops;
 
-/// See the module's essay.
+/// The network of a rank on a machine with agents.
 #[derive(Debug)]
 pub(super) struct Split {
     world: Arc<World>,
@@ -88,7 +88,7 @@ impl Operations for Split {
     }
 
     fn is_flushed(&self, rank: usize) -> bool {
-        // The same goes for this. A flush asks again.
+        // As in `settled`: this may send something. A flush asks again.
         !self.is_near(rank) && self.is_here() && self.world.is_current(self.rank) && self.far.is_flushed(rank)
     }
 

@@ -16,10 +16,10 @@ use crate::comm::{
 /// The job ends after this many ticks without a message.
 const DEAD: u32 = 120;
 
-/// What has happened so far.
+/// Counts and a digest of what has happened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Report {
-    /// When the last event was.
+    /// The time of the last event.
     pub(super) end: Picos,
     pub(super) messages: u64,
     pub(super) events: u64,
@@ -27,13 +27,13 @@ pub(crate) struct Report {
     pub(crate) digest: u64,
 }
 
-/// See the module's essay.
+/// The state of a simulated job: its events, ranks and operations.
 #[derive(Debug)]
 pub(super) struct State {
     pub(super) fabric: Arc<Fabric>,
     /// The interval of looks in vain.
     tick: Picos,
-    /// The part of messages that leave late, and by how much at most.
+    /// The part of messages that leave late, and the longest delay.
     pub(super) delay: Option<(f64, Picos)>,
     /// Other faults that are still to come.
     pub(super) faults: usize,
@@ -42,11 +42,11 @@ pub(super) struct State {
     pub(super) model: Model,
     pub(super) ranks: Vec<Rank>,
     pub(super) flights: Slab<Flight>,
-    /// Whose turn is next, if a rank has found that out.
+    /// The rank whose turn is next, if a rank has found that out.
     pub(super) next: Option<usize>,
     /// Ranks whose bodies have not ended.
     pub(super) alive: usize,
-    /// For how many ticks nothing has happened, and the messages until then.
+    /// The number of ticks in which nothing has happened, and of messages until then.
     pub(super) idle: (u32, u64),
     pub(super) report: Report,
     /// Adapters at the ends of the cables; an empty list of wishes, kept for its memory; the rank whose agent is at work.
@@ -113,7 +113,7 @@ pub(super) struct Wired {
 #[derive(Debug, Default)]
 pub(super) struct Rank {
     pub(super) clock: Picos,
-    /// When it has copied what came so far of gets from its node.
+    /// When it has copied the answers to its gets from its node that have arrived.
     copied: Picos,
     pub(super) phase: Phase,
     /// The wait that goes on without it.
@@ -136,7 +136,7 @@ impl Rank {
         if let Phase::Runs = self.phase { self.clock } else { Picos::ZERO }
     }
 
-    /// Whether a byte has no contents, of its segment or of one that it may access there.
+    /// Returns true if a byte of its segment, or of one that it may access there, has no contents.
     pub(super) fn is_hollow(&self, offset: usize) -> bool {
         self.hollow.range(..=offset).next_back().is_some_and(|(_, &end)| offset < end)
     }
@@ -158,7 +158,7 @@ pub(super) struct Idle {
     pub(super) next: Step,
     /// When the rank first looked at the clock.
     pub(super) first: Option<Duration>,
-    /// It has to look itself so long after that.
+    /// The time after that when it has to look itself.
     pub(super) most: Duration,
 }
 
@@ -169,7 +169,7 @@ pub(super) enum Step {
     Begins,
     /// It has found nothing, or something.
     Polls,
-    /// It sleeps, unless something has come.
+    /// It sleeps, unless it has a report.
     Sleeps,
 }
 
@@ -232,7 +232,7 @@ impl State {
         None
     }
 
-    /// An event; what is to be done because of it.
+    /// Handles an event. Returns what is to be done because of it.
     pub(super) fn happens(&mut self, at: Picos, event: Happens) -> Option<Next> {
         self.now = at;
         self.report.end = at;
@@ -276,7 +276,6 @@ impl State {
         None
     }
 
-    /// Adds an event to the digest of all.
     fn digest(&mut self, at: Picos, event: Happens) {
         let (code, what) = match event {
             Happens::Turn(rank) => (1, u64::from(rank)),
@@ -308,7 +307,7 @@ impl State {
         }
     }
 
-    /// Whether nothing else happens before a rank that has its turn goes on, at its time. If not, it gets a turn behind that.
+    /// Returns true if no event is due before a rank that has its turn goes on, at its time. If not, it gets a turn behind them.
     pub(super) fn is_next(&mut self, rank: usize) -> bool {
         let clock = self.ranks[rank].clock;
         if self.events.next_at().is_some_and(|at| at <= clock) {
@@ -354,7 +353,7 @@ impl State {
         }
     }
 
-    /// How late a message leaves, because of a fault.
+    /// The delay with which a message leaves, because of a fault.
     fn delay(&self, id: u64, from: usize, to: usize) -> Picos {
         // Ranks of a node have no adapter between them that would keep the order.
         let Some((part, most)) = self.delay.filter(|_| !self.model.is_near(from, to)) else { return Picos::ZERO };
@@ -390,7 +389,7 @@ impl State {
         self.takes(to, self.model.moves(from, to, bytes, true));
     }
 
-    /// The processor of a rank moves a message for so long, and computes on after that.
+    /// The processor of a rank moves a message for `time`, and computes on after that.
     fn takes(&mut self, rank: usize, time: Picos) {
         if self.ranks[rank].computes() >= self.now {
             self.ranks[rank].clock += time;
@@ -457,7 +456,7 @@ impl State {
         }
     }
 
-    /// Nothing touches local memory of a rank any more, of one request or of all, and what would have is reported as failed.
+    /// Gives up the transfers of one request of a rank, or of all, that use its memory, and reports them as failed.
     pub(super) fn give_up(&mut self, rank: usize, token: Option<Token>) {
         if self.ranks[rank].lent == 0 {
             return;
@@ -489,7 +488,7 @@ impl State {
     }
 }
 
-/// How much later than in the model a message arrives: where the network keeps no order, a seed has another.
+/// The delay of a message beyond the model's: where the network keeps no order, a seed has another.
 fn late(model: &Model, events: &Events<Happens>, id: u64, from: usize, to: usize) -> Picos {
     let adapter = &model.machine().adapter;
     if adapter.ordered || model.copies(from, to, 1) > Picos::ZERO {

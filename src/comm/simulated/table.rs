@@ -22,7 +22,7 @@ const MACHINES: [(&str, &str); 6] = [
     ("ib", include_str!("machines/ib.toml")),
 ];
 
-/// Of the machines with names.
+/// The names of machines.
 pub(in crate::comm) const NAMES: [&str; 6] =
     [MACHINES[0].0, MACHINES[1].0, MACHINES[2].0, MACHINES[3].0, MACHINES[4].0, MACHINES[5].0];
 
@@ -39,7 +39,7 @@ pub(super) fn machine(name: &str, settings: &Settings) -> Result<Machine, Error>
     read(&text, settings.ranks, settings.ranks_per_node).map_err(refuse)
 }
 
-/// A part of a file, of which each field is taken once.
+/// A part of a file; each field is taken once.
 struct Part<'p> {
     path: &'p str,
     fields: Table,

@@ -15,7 +15,7 @@ use rustix::time::{ClockId, clock_gettime};
 use super::world::World;
 use crate::comm::kit::say::say;
 
-/// It says so after this long.
+/// The time between two looks.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A process that uses less than this part of its time is blocked.

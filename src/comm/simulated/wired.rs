@@ -6,8 +6,9 @@
 //! A rank and its agent share what the network keeps, and neither may act on what the other does later. So a rank enters its network only when
 //! all has happened that happens before, and each waits until the other has left it.
 //!
-//! The agent of a rank is no thread. It acts between two events, on the stack of whoever handles these. So no rank may be suspended while it holds
-//! its endpoint: ranks let others run when they enter their networks, when they wait, and in `pass`, which is called without the endpoint.
+//! The agent of a rank is no thread. It acts between two events, on the stack of the thread or coroutine that handles them. So no
+//! rank may be suspended while it holds its endpoint. Ranks let others run when they enter their networks, when they wait, and in
+//! `pass`: that is called without the endpoint.
 
 use std::{
     sync::{Arc, atomic::Ordering},
@@ -63,7 +64,7 @@ impl State {
         }
     }
 
-    /// Memory of ranks may have changed that an agent answers for: wakes those that sleep on a word which has.
+    /// Wakes the ranks that sleep on a word that has changed, among those that an agent answers for.
     fn words_changed(&mut self, agent: usize) {
         let per_node = self.model.machine().ranks_per_node;
         for near in agent..(agent + per_node - agent % per_node).min(self.ranks.len()) {
@@ -73,7 +74,7 @@ impl State {
         }
     }
 
-    /// Something has come for a rank.
+    /// Rings a rank: something has arrived for it.
     pub(super) fn ring(&mut self, rank: usize) {
         let rung = &mut self.ranks[rank];
         rung.wired.rung = true;
@@ -96,7 +97,7 @@ impl State {
         }
     }
 
-    /// The same where nothing has come, but something is left to do: less often the longer that lasts.
+    /// Calls the agent where nothing has arrived, but something is left to do: less often the longer that lasts.
     fn call_agent_again(&mut self, rank: usize) {
         let [first, longest] = NAPS;
         let nap = &mut self.ranks[rank].wired.nap;
@@ -106,7 +107,7 @@ impl State {
         self.call_agent(rank, after);
     }
 
-    /// Whether the agent of a rank has something to do, now that it is awake.
+    /// Returns true if the agent of a rank has something to do, now that it is awake.
     pub(super) fn is_served(&mut self, rank: usize) -> bool {
         let now = self.now;
         let served = &mut self.ranks[rank];
@@ -119,7 +120,7 @@ impl State {
             self.events.add(left, rank, Happens::Serves(rank as u32));
             return false;
         }
-        // Whoever goes on now says what is left when it leaves.
+        // A rank that goes on now says what is left when it leaves.
         let wants = served.wired.rung || served.wired.behind;
         matches!(served.phase, Phase::Runs) && served.clock > now && wants
     }
@@ -131,7 +132,7 @@ impl State {
         if is_served { &mut rank.wired.agent } else { &mut rank.clock }
     }
 
-    /// A rank, or its agent, is in its network for so long.
+    /// A rank, or its agent, is in its network for `time`. Returns when that ends.
     fn works(&mut self, rank: usize, time: Picos) -> Picos {
         let clock = self.clock(rank);
         *clock += time;
@@ -144,12 +145,11 @@ impl State {
 }
 
 impl World {
-    /// Joins the adapters of all ranks.
     pub(super) fn join(&self, adapters: Arc<dyn Adapters>) {
         self.state().adapters = Some(adapters);
     }
 
-    /// Takes them away again.
+    /// Takes the adapters away again.
     pub(super) fn part(&self) {
         let adapters = self.state().adapters.take();
         drop(adapters);
@@ -188,7 +188,7 @@ impl World {
         self.state().ranks[rank].wired.told = false;
     }
 
-    /// Whether nothing happens before a rank goes on, and its agent is not at work.
+    /// Returns true if nothing happens before a rank goes on, and its agent is not at work.
     pub(super) fn is_current(&self, rank: usize) -> bool {
         let state = self.state();
         let clock = state.ranks[rank].clock;
@@ -221,7 +221,7 @@ impl World {
 
     /// The agent of a rank looks at its network.
     pub(super) fn serve(&self, rank: usize) {
-        /// So often it looks before it sleeps again.
+        /// The agent's most looks before it sleeps again.
         const LOOKS: usize = 8;
         let Some(network) = self.services.lock()[rank].clone() else { return };
         let mut state = self.state();

@@ -31,20 +31,20 @@ use crate::{
 /// A waiting rank wakes up at this interval, to find out whether it waits in vain.
 const TICK: Picos = Picos(500_000_000_000);
 
-/// See the module's essay.
+/// The ranks of a job and what happens to them in virtual time.
 #[derive(Debug)]
 pub(super) struct World {
     fabric: Arc<Fabric>,
     ranks: Ranks,
     state: Mutex<State>,
-    /// What the agents of ranks look at.
+    /// The networks that the agents of ranks look at.
     pub(super) services: Mutex<Vec<Option<Arc<dyn Network>>>>,
 }
 
 /// Virtual time ends here, after 100 days: long before it could overflow.
 const END_OF_TIME: Picos = Picos(100 * 86_400 * 1_000_000_000_000);
 
-/// Why a call is refused.
+/// The reason for refusing a call.
 pub(super) fn why_not_here() -> &'static str {
     if std::thread::panicking() {
         "this rank panics"
@@ -53,7 +53,7 @@ pub(super) fn why_not_here() -> &'static str {
     }
 }
 
-/// Moves reports to who polls. Their memory goes too: the allocator's next is in a cache, that of a rank is not.
+/// Moves reports to a caller that polls. Their memory goes too: the allocator's next is in a cache, that of a rank is not.
 fn take(reports: &mut Reports, to: &mut Reports) {
     if to.is_empty() { *to = std::mem::take(reports) } else { to.append(reports) }
 }
@@ -81,7 +81,7 @@ impl World {
         self.state.lock().report
     }
 
-    /// Whose turn is next; none when all have ended.
+    /// The rank whose turn is next; none when all have ended.
     pub(super) fn next(&self) -> Option<usize> {
         let mut state = self.state.lock();
         let known = state.next.take();
@@ -115,7 +115,6 @@ impl World {
         self.fabric.over()
     }
 
-    /// The time of a rank.
     pub(super) fn now(&self, rank: usize) -> Picos {
         self.state.lock().ranks[rank].clock
     }
@@ -131,7 +130,7 @@ impl World {
         }
     }
 
-    /// Says whether a range of a rank's segment has contents.
+    /// Sets whether a range of a rank's segment has contents.
     pub(super) fn set_contents(&self, rank: usize, range: Range<usize>, has: bool) {
         let hollow = &mut self.state.lock().ranks[rank].hollow;
         // What overlaps loses that part.
@@ -145,10 +144,9 @@ impl World {
         }
     }
 
-    /// Issues an operation.
     pub(super) fn issue(&self, rank: usize, mut flight: Flight) {
         let mut state = self.state.lock();
-        // What this rank has created, not the other: that one may not have come so far.
+        // This rank's own record counts: the target may not have created the array yet.
         flight.hollow = state.ranks[rank].is_hollow(flight.offset());
         let (to, machine) = (flight.message.target(), state.model.machine());
         // No adapter is asked for a rank's own memory.
@@ -182,14 +180,15 @@ impl World {
         }
     }
 
-    /// Whether all was handled that a rank has issued, and it knows what others sent. Lets nobody run: a rank asks while it takes a wait back.
+    /// Returns true if all operations of a rank were handled, and it has taken all reports. Lets no other rank run: a rank asks
+    /// while it takes a wait back.
     pub(super) fn is_settled(&self, rank: usize) -> bool {
         let state = self.state.lock();
         let rank = &state.ranks[rank];
         rank.flying == 0 && rank.reports.is_empty()
     }
 
-    /// Whether the adapter takes one more operation of a rank without a wait.
+    /// Returns true if the adapter takes one more operation of a rank without a wait.
     pub(super) fn has_room(&self, rank: usize) -> bool {
         let state = self.state.lock();
         state.ranks[rank].flying < state.model.machine().adapter.window
@@ -249,7 +248,6 @@ impl World {
         self.end_turn(state, rank);
     }
 
-    /// Returns after so much time.
     pub(super) fn pause(&self, rank: usize, time: Picos) {
         if !self.is_still(rank) {
             self.spend(rank, time);
@@ -257,13 +255,13 @@ impl World {
         }
     }
 
-    /// Whether the caller is a rank that has its turn, and does not unwind.
+    /// Returns true if the caller is `rank`, has its turn, and does not unwind.
     pub(super) fn is_here(&self, rank: usize) -> bool {
         self.ranks.is_turn_of(rank) && !std::thread::panicking()
     }
 
-    /// Whether a rank may not let others run: the job is over, or the rank unwinds, and another that ran meanwhile would be taken to unwind
-    /// too.
+    /// Returns true if a rank may not let others run: the job is over, it does not have the turn, or it unwinds. A rank that ran
+    /// meanwhile would be taken to unwind too.
     pub(super) fn is_still(&self, rank: usize) -> bool {
         !self.is_here(rank) || self.fabric.over().load(Ordering::Relaxed) != 0
     }
@@ -290,7 +288,7 @@ impl World {
         }
     }
 
-    /// Everyone is to see that the job is over.
+    /// Wakes all ranks: they are to see that the job is over.
     pub(super) fn wake_all(&self) {
         let mut state = self.state.lock();
         (0..self.fabric.ranks()).for_each(|rank| state.wake(rank));

@@ -17,7 +17,7 @@
 //! | `sleeping` | tests: what ends the sleep of a rank |
 //! | `transfers` | tests: puts and gets as writes and reads, over connections that break |
 //!
-//! # Who connects with whom
+//! # Which ranks connect
 //!
 //! The first rank of a node is its *agent* and answers for all of it (`am::route`), as ARMCI's data server does (ARMCI-ODCM, section II). So a rank
 //! connects with the agents of the nodes that it needs, and only agents are connected with by others: P ranks on N nodes need at most P·N

@@ -7,7 +7,7 @@ use crate::comm::start::devices::directory::Words;
 /// Numbers of pairs and of packets are below.
 pub(in crate::comm::ib) const NUMBERS: u32 = 1 << 24;
 
-/// Where a port is, and who takes datagrams there.
+/// Where a port is, and which queue pair takes datagrams there.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(in crate::comm::ib) struct Address {
     /// The global identifier. Over Ethernet an IPv6 address, or an IPv4 address mapped into one.

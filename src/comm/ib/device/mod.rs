@@ -54,7 +54,7 @@ pub(in crate::comm::ib) use self::work::{
 /// the last four of those 40 bytes and the four before them are addresses, and the rest says nothing.
 pub(in crate::comm::ib) const ROUTE_HEADER: usize = 40;
 
-/// An opened device. See the module's essay.
+/// An opened device.
 pub(in crate::comm::ib) trait Device: Send + Sync + fmt::Debug + 'static {
     /// The device's clock: time since some moment.
     fn now(&self) -> Duration;
@@ -68,7 +68,7 @@ pub(in crate::comm::ib) trait Device: Send + Sync + fmt::Debug + 'static {
         true
     }
 
-    /// How much of everything there is. Constant.
+    /// The device's limits. Constant.
     fn limits(&self) -> &Limits;
 
     /// Where others reach the device. Constant.
@@ -81,8 +81,8 @@ pub(in crate::comm::ib) trait Device: Send + Sync + fmt::Debug + 'static {
     /// references to what the adapter changes: by works of this device, and by those of all that know the remote key.
     ///
     /// # Errors
-    /// [`DeviceError::Memory`] if so much must not be pinned. [`DeviceError::Invalid`] if remote writes or atomics are allowed without local
-    /// writes.
+    /// [`DeviceError::Memory`] if `len` bytes must not be pinned. [`DeviceError::Invalid`] if remote writes or atomics are
+    /// allowed without local writes.
     unsafe fn register(&self, start: *mut u8, len: usize, access: Access) -> Result<Region>;
 
     /// Undoes [`register`](Self::register). When it returns, nothing reads or writes the memory any more. Works that name it later
@@ -112,7 +112,7 @@ pub(in crate::comm::ib) trait Device: Send + Sync + fmt::Debug + 'static {
     /// [`DeviceError::Unknown`], [`DeviceError::System`].
     fn destroy(&self, pair: Pair) -> Result<()>;
 
-    /// Posts works to a pair, a chain behind one doorbell. How many were taken: less than all if the send queue is full.
+    /// Posts works to a pair, a chain behind one doorbell. Returns the number taken: less than all if the send queue is full.
     ///
     /// # Safety
     /// The local memory of each work that is not inline stays as it is, and is not touched where the work writes it, until the work is
@@ -181,14 +181,14 @@ pub(in crate::comm::ib) trait Device: Send + Sync + fmt::Debug + 'static {
     fn event(&self) -> Option<Event>;
 }
 
-/// A device that has failed wakes nobody: who looks hears of it.
+/// A device that has failed wakes no thread: the next look reports it.
 impl<D: Device> Sleeper for D {
     fn arm(&self, wakes: Wakes) -> bool {
         Device::arm(self, wakes).is_ok()
     }
 
     fn sleep(&self, limit: Duration) {
-        // A wait that fails ends at once; who looks next hears of it.
+        // A wait that fails ends at once; the next look reports it.
         let _ = self.wait(limit);
     }
 
@@ -197,7 +197,7 @@ impl<D: Device> Sleeper for D {
     }
 }
 
-/// How much a device has of everything.
+/// The limits of a device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::comm::ib) struct Limits {
     /// Bytes of a work, or a datagram, whose data travel with the post.
@@ -205,7 +205,7 @@ pub(in crate::comm::ib) struct Limits {
     /// Reads and atomics of a pair that are under way at once, at the side that asks (verbs: `max_rd_atomic`). Those beyond
     /// [`To::ReadyToSend`]'s depth wait.
     pub(in crate::comm::ib) read_depth: u8,
-    /// The same at the side that answers (`max_dest_rd_atomic`). More are an error.
+    /// Reads and atomics of a pair at once, at the side that answers (`max_dest_rd_atomic`). More are an error.
     pub(in crate::comm::ib) answer_depth: u8,
     /// Bytes of a write, a read or a send.
     pub(in crate::comm::ib) longest_message: usize,
@@ -227,7 +227,7 @@ pub(in crate::comm::ib) struct Limits {
     pub(in crate::comm::ib) virtual_time: bool,
 }
 
-/// How deep the queues of a device are made when it is opened.
+/// The depths of a device's queues, set when it is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::comm::ib) struct Depths {
     /// Completions that nobody has polled.
@@ -255,7 +255,7 @@ impl Access {
     #[cfg(any(all(test, not(loom)), feature = "_bench"))]
     pub(in crate::comm::ib) const ALL: Access = Access(15);
 
-    /// Whether all that `other` names is allowed.
+    /// Returns true if all that `other` names is allowed.
     pub(in crate::comm::ib) fn allows(self, other: Access) -> bool {
         self.0 & other.0 == other.0
     }
@@ -302,7 +302,7 @@ pub(in crate::comm::ib) enum To<'a> {
         first_packet: u32,
         /// Reads and atomics of the peer that are answered at once: [`Limits::answer_depth`] at most, and at least the peer's `read_depth`.
         answer_depth: u8,
-        /// How long a peer waits that met no receive, in verbs' code: 1 for 0.01 ms to 31 for 492 ms, then 0 for 655 ms.
+        /// The wait of a peer that met no receive, in verbs' code: 1 for 0.01 ms to 31 for 492 ms, then 0 for 655 ms.
         receive_timer: u8,
     },
     ReadyToSend {
@@ -312,9 +312,9 @@ pub(in crate::comm::ib) enum To<'a> {
         read_depth: u8,
         /// An answer is awaited for about 4.096 µs times two to this power; 0 is for ever.
         timeout: u8,
-        /// So often is sent again what was not answered. Take 6: with 7 soft-RoCE tries for ever.
+        /// Retries of what was not answered. Take 6: with 7 soft-RoCE tries for ever.
         retries: u8,
-        /// So often is sent again what met no receive; 7 is for ever.
+        /// Retries of what met no receive; 7 is for ever.
         receive_retries: u8,
     },
     /// As it was created: forgets its peer, and drops all works without a completion.
@@ -357,7 +357,7 @@ impl To<'_> {
         }
     }
 
-    /// Whether the step may be made from a state.
+    /// Returns true if the step may be made from a state.
     pub(in crate::comm::ib) fn may_follow(&self, state: State) -> bool {
         match self {
             To::Init { .. } => state == State::Reset,
@@ -424,7 +424,7 @@ impl From<DeviceError> for Broken {
 }
 
 impl DeviceError {
-    /// Whether a peer's adapter did not answer, and may answer later.
+    /// Returns true if a peer's adapter did not answer, and may answer later.
     pub(in crate::comm::ib) fn is_no_answer(&self) -> bool {
         use libc::{EAGAIN, EHOSTUNREACH, ENETUNREACH, ETIMEDOUT};
         matches!(self, DeviceError::System { code: EAGAIN | EHOSTUNREACH | ENETUNREACH | ETIMEDOUT, .. })

@@ -4,7 +4,7 @@ use std::{mem::ManuallyDrop, ops::Deref};
 
 use super::{Access, Device, Piece, Region, Result, slots::Slots};
 
-/// See the module's essay.
+/// Slots that a device has registered.
 #[derive(Debug)]
 pub(in crate::comm::ib) struct Registered {
     slots: ManuallyDrop<Slots>,
@@ -13,7 +13,7 @@ pub(in crate::comm::ib) struct Registered {
 }
 
 impl Registered {
-    /// So many slots of `len` bytes each, at least.
+    /// `count` slots of at least `len` bytes each.
     ///
     /// # Errors
     /// Those of [`Device::register`].
@@ -30,7 +30,6 @@ impl Registered {
         Piece { start: self.slots.at(slot, len), len, key: self.key }
     }
 
-    /// All of a slot.
     pub(in crate::comm::ib) fn whole(&self, slot: usize) -> Piece {
         self.piece(slot, self.slots.len())
     }
@@ -55,7 +54,7 @@ impl Registered {
     }
 }
 
-/// To read. Who could change the value could free what the device still uses.
+/// For reading: code that could change the value could free what the device still uses.
 impl Deref for Registered {
     type Target = Slots;
 

@@ -11,7 +11,7 @@ use crate::memory::kernels;
 /// Slots begin where lines of the cache do.
 const LINE: usize = 64;
 
-/// See the module's essay. A slot that is lent to a device is touched by nobody else.
+/// Memory in slots of one length. A slot that is lent to a device is touched by nobody else.
 pub(in crate::comm::ib) struct Slots {
     start: NonNull<u8>,
     layout: Layout,
@@ -22,7 +22,7 @@ pub(in crate::comm::ib) struct Slots {
 unsafe impl Send for Slots {}
 
 impl Slots {
-    /// So many slots of `len` bytes each, at least.
+    /// `count` slots of at least `len` bytes each.
     pub(in crate::comm::ib) fn new(count: usize, len: usize) -> Self {
         let len = len.next_multiple_of(LINE);
         let layout = Layout::from_size_align(count * len, LINE).expect("some megabytes at most");
@@ -42,7 +42,7 @@ impl Slots {
         self.len
     }
 
-    /// Where a slot begins, of which so many bytes are used.
+    /// The beginning of a slot whose first `len` bytes are used.
     pub(in crate::comm::ib) fn at(&self, slot: usize, len: usize) -> *mut u8 {
         assert!(len <= self.len && (slot + 1) * self.len <= self.layout.size(), "{len} bytes of slot {slot}");
         self.start.as_ptr().wrapping_add(slot * self.len)

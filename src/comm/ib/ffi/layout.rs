@@ -157,7 +157,7 @@ fn has_type(&(name, arguments, result): &(&str, &[&str], &str)) -> String {
     format!("__builtin_types_compatible_p(__typeof__({name}), {result} ({arguments}))")
 }
 
-/// The same type in C.
+/// A Rust type, in C.
 fn in_c(rust: &str) -> String {
     if let Some(to) = rust.strip_prefix("*mut ") {
         return format!("{} *", in_c(to));

@@ -2,7 +2,7 @@
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
-/// Types of which nothing but the address is used.
+/// Types that are used by address only.
 macro_rules! opaque {
     ($($name:ident)*) => {
         $(

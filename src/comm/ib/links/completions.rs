@@ -10,7 +10,7 @@ use crate::comm::{
 };
 
 impl<D: Device> Links<D> {
-    /// Handles up to [`BATCH`] completions, and then does what follows for connections; whether there may be more.
+    /// Handles up to [`BATCH`] completions, and then does what follows for connections. Returns true if there may be more.
     pub(super) fn take_completions(&mut self) -> Result<bool> {
         self.polled.clear();
         self.device.poll(&mut self.polled, BATCH)?;

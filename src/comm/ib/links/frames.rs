@@ -48,7 +48,7 @@ impl<D: Device> Links<D> {
                 }
             }
             Posted::Control(slot) => (send, self.controls.piece(slot, HEADER)),
-            // Where the last write goes, of which it moves nothing.
+            // To the target of the last write. It moves nothing.
             Posted::Mark(to) => match self.peers.get(to).and_then(|peer| Some(self.sent[peer.completions.last()?].what)) {
                 Some(What::Write { to }) => (Kind::Write { to }, Piece::NONE),
                 _ => unreachable!("a mark stands behind a write that has not ended"),
@@ -67,7 +67,7 @@ impl<D: Device> Links<D> {
         if self.peers.meet(to).completions.wants_mark() { self.post(to, &[Posted::Mark(to)]) } else { Ok(()) }
     }
 
-    /// The same for all peers, before others are looked at.
+    /// Asks for the end of all silent writes, before others are looked at.
     ///
     /// # Errors
     /// [`Broken`].
@@ -206,7 +206,7 @@ impl<D: Device> Links<D> {
         Err(Broken(format!("rank {peer} cannot be reached: {why}, for {seconds} s (GA_SILENCE)")))
     }
 
-    /// The adapter has done, or has not done, a work that was posted to a peer, and all before it. The last slot of those.
+    /// The adapter has done, or has not done, a work that was posted to a peer, and all before it. `slot` is their last slot.
     pub(super) fn is_posted(&mut self, to: usize, slot: Option<usize>, serial: u64, outcome: Outcome) -> Result<()> {
         if let (Some(slot), Ok(_)) = (slot, outcome) {
             let gone = &mut self.gone;

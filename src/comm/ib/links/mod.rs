@@ -1,4 +1,4 @@
-//! The queue pairs of an endpoint: what the machine of connections decides is done here, and what the device says is told to it.
+//! The queue pairs of an endpoint: they do what the machine of connections decides, and tell it what the device says.
 //!
 //! One device serves all peers of an endpoint: a completion names a queue pair, and that a peer. Messages arrive in slots of the shared
 //! receive queue. Datagrams are those of the machine and no others; one for a peer that has not published its address is lost like others.
@@ -62,7 +62,7 @@ const RECEIVES: usize = 256;
 const STRAIGHT_SLOTS: usize = 32;
 /// Messages without a frame.
 const CONTROLS: usize = 32;
-/// The same of datagrams.
+/// Datagrams on their way, and arrived.
 const DATAGRAM_SENDS: usize = 64;
 const DATAGRAM_RECEIVES: usize = 64;
 
@@ -81,10 +81,10 @@ const BATCH: usize = 32;
 /// Looks that find completions, and do not look at the time.
 const HURRY: u32 = 16;
 
-/// How often the device is asked for what has no completion.
+/// The interval of asking the device for what has no completion.
 const ASKS: Duration = Duration::from_millis(5);
 
-/// Verbs' codes: an answer is awaited for some 67 ms, six times; who meets no receive waits 0.08 ms, and never gives up.
+/// Verbs' codes: an answer is awaited for some 67 ms, six times. A sender that meets no receive waits 0.08 ms, without end.
 const TIMEOUT: u8 = 14;
 const RETRIES: u8 = 6;
 const RECEIVE_TIMER: u8 = 6;
@@ -93,22 +93,22 @@ const ANSWERS_FOR_EVER: u8 = 7;
 /// Steps of the queue pairs of a peer that may fail one after the other.
 const FAILURES: u32 = 20;
 
-/// After a lookup of a peer failed, this endpoint waits so long before the next lookup of any peer.
+/// After a lookup of a peer failed, this endpoint waits this long before the next lookup of any peer.
 const FIND_AGAIN: Duration = Duration::from_millis(100);
 
-/// See the module's essay.
+/// The queue pairs of an endpoint.
 #[derive(Debug)]
 pub(super) struct Links<D: Device> {
     device: Arc<D>,
     directory: Arc<Directory>,
     connections: Connections,
-    /// What it has said and what was not done; whether that is being done.
+    /// What it has said and what was not done; true while that is being done.
     actions: VecDeque<Action>,
     acts: bool,
     /// There may be more peers than queue pairs, so the machine has to know which connections are in use.
     is_short: bool,
     peers: Peers<Peer>,
-    /// Whose queue pairs these are.
+    /// The peers of queue pairs, by the pairs' numbers.
     owners: HashMap<u32, usize, FxBuildHasher>,
     /// In RESET.
     spare: Vec<Pair>,
@@ -132,11 +132,11 @@ pub(super) struct Links<D: Device> {
     reading: usize,
     ended: Vec<Ended>,
     controls: Registered,
-    /// Whom each was sent to, and as which work; none if it is free.
+    /// The peer that each was sent to, and as which work; none if it is free.
     controlled: [Option<(usize, u64)>; CONTROLS],
     /// Peers with silent writes.
     silent: Vec<usize>,
-    /// Peers that are to be told something; those that have sent what they were not told was seen.
+    /// Peers that are to be told something; peers whose frames were seen, which they were not told yet.
     due: VecDeque<usize>,
     unsaid: VecDeque<usize>,
     absences: Absences,
@@ -150,7 +150,7 @@ pub(super) struct Links<D: Device> {
     frames: Frames,
     /// Completions that were taken last.
     polled: Vec<Completion>,
-    /// So many were taken so far; and looks since the last one at the time.
+    /// Completions taken in all; and looks since the last one at the time.
     taken: u64,
     hurried: u32,
     /// Works that were posted again, and bytes of all that were posted.
@@ -191,20 +191,20 @@ struct Peer {
     completions: Completions<usize>,
     /// It is in [`Links::silent`].
     is_listed: bool,
-    /// Writes and reads so far, and how many of them have ended.
+    /// Writes and reads that have begun, and that have ended.
     transfers: Transfers,
-    /// So many of those that have ended overtook one that has not, when a connection broke.
+    /// Those that have ended and overtook one that has not, when a connection broke.
     overtook: u64,
     /// Frames, writes and reads, by their slots.
     replay: Replay<usize>,
-    /// What it was told of its own.
+    /// What it was told of its own frames.
     report: Report,
     /// Steps that have failed since it was ready.
     failures: u32,
 }
 
 impl Peer {
-    /// Whether the completion of a work is not asked for: short writes in a row. A [mark](Links::mark) will stand behind them.
+    /// Returns true if no completion of a work is asked for: short writes in a row. A [mark](Links::mark) will stand behind them.
     fn is_silent(&mut self, own: usize, what: Posted, sent: &[Sent], silent: &mut Vec<usize>) -> bool {
         // The end of a message without a frame lets no slot go, so it is none of the silent writes before it.
         let Posted::Send(slot) = what else { return false };
@@ -302,7 +302,7 @@ impl<D: Device> Links<D> {
         peers.try_for_each(|peer| self.is_ready(peer).map(drop))
     }
 
-    /// Whether a peer may be sent to; if not, a connection is on its way.
+    /// Returns true if a peer may be sent to. Asks for a connection if there is none.
     fn is_ready(&mut self, to: usize) -> Result<bool> {
         let peer = self.peers.meet(to);
         if self.connections.is_ready(to) {
@@ -336,7 +336,7 @@ impl<D: Device> Links<D> {
         self.owners.values().copied()
     }
 
-    /// Looks at the device, and at the time. Whether the device may have more to say.
+    /// Looks at the device, and at the time. Returns true if the device may have more to say.
     fn look(&mut self) -> Result<bool> {
         self.mark_all()?;
         let before = self.taken;
@@ -377,7 +377,7 @@ impl<D: Device> Links<D> {
         Ok(may_be_more)
     }
 
-    /// When a peer is to be told what was seen.
+    /// The time to tell a peer what was seen.
     fn says_at(&self, peer: usize) -> Option<Duration> {
         self.peers.get(peer)?.report.due()
     }

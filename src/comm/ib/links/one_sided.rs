@@ -43,7 +43,7 @@ impl What {
 }
 
 impl<D: Device> Links<D> {
-    /// Begins transfers with a peer, of pieces that are copied: writes, or reads for an origin from a byte on. How many.
+    /// Begins transfers of copied pieces with a peer: writes, or reads for an origin from a byte on. Returns their number.
     ///
     /// # Safety
     /// As [`OneSided::write`](wire::OneSided::write) and [`read`](wire::OneSided::read).

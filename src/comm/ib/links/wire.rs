@@ -25,13 +25,13 @@ pub(super) const FRAME: usize = 4096 - HEADER;
 /// Bytes of a copied piece of a transfer: what a slot takes.
 const COPIED: usize = HEADER + FRAME;
 
-/// From so many bytes on a piece goes straight: registering memory for it costs as much as copying so much.
+/// From this many bytes on a piece goes straight: registering memory for it costs as much as copying it.
 const STRAIGHT_FROM: usize = 64 << 10;
 
-/// The longest piece: a connection that breaks does so much again, at most, of what was nearly done.
+/// The longest piece: at most this much of what was nearly done is done again after a connection breaks.
 const LONGEST: usize = 1 << 20;
 
-/// Runs of a block are pieces from so many bytes on.
+/// Runs of a block are pieces from this many bytes on.
 const RUN: usize = 512;
 
 /// Slots that requests leave to answers.
@@ -250,7 +250,7 @@ mod tests {
         while !wires[0].absences.is_any() {
             goes_on(&mut wires[0]).unwrap();
         }
-        // Who does not look for a while misses nobody.
+        // A rank that does not look for a while misses no peer.
         std::thread::sleep(SILENCE);
         let begin = Instant::now();
         while begin.elapsed() < SILENCE / 4 {
@@ -265,7 +265,7 @@ mod tests {
         assert!(error.starts_with("rank 1 cannot be reached: "), "{error}");
     }
 
-    /// Wires of which the second has answered the first, but their connection is not ready.
+    /// Wires: the second has answered the first, but their connection is not ready.
     fn answered_once<D: Device>(new: impl Fn(u64) -> Vec<Links<D>>) -> Vec<Links<D>> {
         let try_to = |seed| {
             let mut wires = new(seed);

@@ -28,7 +28,7 @@ struct End {
 }
 
 impl Bare {
-    /// With so many bytes at both ends.
+    /// Two devices with `bytes` bytes each.
     ///
     /// # Panics
     /// The device refuses what it is made for.
@@ -62,7 +62,7 @@ impl Bare {
         Bare { ends, polled: Vec::with_capacity(AHEAD) }
     }
 
-    /// Writes so many bytes `count` times, and waits until all have landed.
+    /// Writes `bytes` bytes `count` times, and waits until all have landed.
     ///
     /// # Panics
     /// The memory has fewer bytes, or the device does not write.
@@ -70,7 +70,7 @@ impl Bare {
         self.run(bytes, count, |to| Kind::Write { to });
     }
 
-    /// The same for reads.
+    /// Reads `bytes` bytes `count` times, and waits until all have landed.
     ///
     /// # Panics
     /// As [`write`](Self::write).

@@ -39,7 +39,7 @@ impl State {
         }
     }
 
-    /// Sends a packet to a device of another process, with so many bytes behind it.
+    /// Sends a packet to a device of another process, with `len` bytes behind it.
     ///
     /// # Safety
     /// They are mapped, and accessed by kernels and atomics only.
@@ -99,13 +99,13 @@ impl State {
         let content = Content::Work { kind, len: local.len };
         let packet = Packet { from: from.number, to: to.number, number: path.next, content };
         let carried = if is_answered(kind) { 0 } else { local.len };
-        // SAFETY: the memory is registered, or a copy of inline data, and this lock keeps both. Who registered it promised that there are no
-        // references to it.
+        // SAFETY: the memory is registered, or a copy of inline data, and this lock keeps both. The caller that registered it
+        // promised that there are no references to it.
         unsafe { self.send(to.port, packet, start, carried) };
         Ok(())
     }
 
-    /// Carries out a work of another process. The answer: none if it is not for this pair, or out of turn.
+    /// Carries out a work of another process. Returns the answer: none if it is not for this pair, or out of turn.
     fn serve(&mut self, from: Place, by: Place, number: u32, kind: Kind, len: usize, data: &[u8]) -> Option<Vec<u8>> {
         let random = self.random.below(usize::MAX);
         let port = self.ports.get_mut(by.port).filter(|port| len <= port.limits.longest_message)?;
@@ -128,10 +128,10 @@ impl State {
         let mut bytes = answer(Content::Done).encode(if is_answered(kind) { len } else { 0 });
         let back = bytes[HEADER..].as_mut_ptr();
         match kind {
-            // SAFETY: so many bytes came, and the memory is registered for that access, which this lock keeps. Who registered it promised that
-            // there are no references to it.
+            // SAFETY: `len` bytes came. The memory is registered for that access, which this lock keeps. The caller that
+            // registered it promised that there are no references to it.
             Kind::Send { .. } | Kind::Write { .. } => unsafe { landing::land(start, data.as_ptr(), len, random) },
-            // SAFETY: as above; the answer has room for so many.
+            // SAFETY: as above; the answer has room for `len` bytes.
             Kind::Read { .. } => unsafe { landing::land(back, start, len, random) },
             // SAFETY: as above; the alignment was checked, and the length when the packet was decoded.
             kind => unsafe { landing::atomic(&port.adapter, start.cast(), back, kind) },
@@ -160,7 +160,7 @@ impl State {
             return;
         }
         if matches!(answer, Content::NotReady(_)) {
-            // It comes again, and was sent before: the answer to any of them counts. One that says the same once more does not.
+            // The work is sent again, and was sent before: an answer to any of them counts. Another such answer does not.
             if std::mem::take(&mut pair.awaits) {
                 pair.unanswered = 0;
             } else {
@@ -175,7 +175,7 @@ impl State {
             _ if !is_answered(work.kind) => return self.carried(own, at),
             _ => match pin(&port.keys, work.local, Access::LOCAL_WRITE) {
                 Some(here) => {
-                    // SAFETY: the memory is registered for that, and this lock keeps it; so many bytes came.
+                    // SAFETY: the memory is registered for that, and this lock keeps it; `brought` bytes came.
                     unsafe { landing::land(here.start(), data.as_ptr(), brought, random) };
                     return self.carried(own, at);
                 }

@@ -63,13 +63,13 @@ impl Pinned {
 pub(super) struct Removed(Arc<Memory>);
 
 impl Removed {
-    /// Whether a transfer still uses it.
+    /// Returns true if a transfer still uses it.
     pub(super) fn is_in_use(&self) -> bool {
         Arc::strong_count(&self.0) > 1
     }
 }
 
-/// Which of its two keys a region is found by.
+/// The key, of two, that a region is found by.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum By {
     Local,
@@ -77,7 +77,7 @@ pub(super) enum By {
 }
 
 impl Keys {
-    /// Of a device that may pin so many bytes.
+    /// Keys of a device that may pin `left` bytes.
     pub(super) fn new(left: usize) -> Self {
         Keys { regions: BTreeMap::new(), left }
     }
@@ -113,7 +113,7 @@ impl Keys {
         (inside && memory.access.allows(needs)).then(pinned)
     }
 
-    /// Whether a transfer uses any region.
+    /// Returns true if a transfer uses any region.
     pub(super) fn are_in_use(&self) -> bool {
         self.regions.values().any(|memory| Arc::strong_count(memory) > 1)
     }

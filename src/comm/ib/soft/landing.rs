@@ -117,7 +117,7 @@ mod tests {
         }
     }
 
-    /// Adds to a word from an adapter while another thread adds too, which returns how often. How many additions were lost.
+    /// Adds to a word from an adapter while another thread adds as often. Returns the number of additions that were lost.
     fn lost(other: impl Fn(&AtomicU64, &Mutex<()>) + Sync, additions: u64) -> u64 {
         let (word, adapter, ready) = (AtomicU64::new(0), Mutex::new(()), AtomicBool::new(false));
         std::thread::scope(|scope| {

@@ -17,12 +17,12 @@
 //! | `packet`, `socket` | what processes send each other, and how |
 //! | `bare` | two devices alone, for the bench that compares them with what stands on them |
 //!
-//! # Who does the work
+//! # Which threads do the work
 //!
-//! Among threads, none is spawned. Who posts a work carries it out at once, at both sides, if it can start. What cannot, because its peer
-//! does not answer or has no receive, is tried again when its time has come, by whoever posts to the pair, polls or waits, at any device of
-//! the fabric. One mutex guards everything but the bytes: these move without it, so that ranks copy side by side, and whoever
-//! deregisters memory or resets a pair waits until its transfers are over.
+//! Among threads, none is spawned. The thread that posts a work carries it out at once, at both sides, if the work can start. A
+//! work whose peer does not answer or has no receive is tried again when its time has come: by a thread that posts to the pair,
+//! or by one that polls or waits at any device of the fabric. One mutex guards everything but the bytes: these move without it,
+//! so that ranks copy side by side. A thread that deregisters memory or resets a pair waits until its transfers are over.
 //!
 //! Between processes a thread of each takes what comes, as an adapter does while its processor computes; so does a rank that looks. Here bytes
 //! move under the mutex, which one process has for itself.
@@ -114,7 +114,7 @@ impl Default for Rules {
 /// Bytes of a message to another process: it is one packet, and the system takes packets of some 200 KiB.
 const LONGEST_PACKET: usize = 64 << 10;
 
-/// Adapters that reach each other. See the module's essay.
+/// Adapters that reach each other.
 #[derive(Clone, Debug)]
 pub(super) struct Fabric(Arc<Shared>);
 
@@ -122,12 +122,12 @@ pub(super) struct Fabric(Arc<Shared>);
 struct Shared {
     rules: Rules,
     state: Mutex<State>,
-    /// A transfer was finished; and how many wait for that.
+    /// A transfer was finished; the number of threads that wait for that.
     finished: Condvar,
     waiters: AtomicUsize,
     /// Pairs that have works: what can be seen without the lock.
     waiting: AtomicUsize,
-    /// Numbers of regions and of pairs' lives so far.
+    /// The next number of a region or of a pair's life.
     numbers: AtomicU32,
     start: Instant,
     /// What devices in virtual time are joined by, and when something happened there last, in nanoseconds.
@@ -166,7 +166,6 @@ impl Fabric {
         }))
     }
 
-    /// Opens a device.
     pub(super) fn open(&self, depths: Depths) -> Result<SoftDevice> {
         self.open_of(None, depths)
     }
@@ -259,7 +258,6 @@ impl Shared {
         state
     }
 
-    /// Waits until `is_in_use` is false.
     fn wait_while<'a>(
         &'a self,
         state: MutexGuard<'a, State>,

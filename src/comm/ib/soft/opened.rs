@@ -27,14 +27,14 @@ const SLICE: Duration = Duration::from_millis(10);
 /// Packets have 1024 bytes, which only bounds datagrams.
 const MTU: u8 = 3;
 
-/// See the module's essay.
+/// A port that was opened, as a device.
 #[derive(Debug)]
 pub(in crate::comm::ib) struct SoftDevice {
     pub(super) shared: Arc<Shared>,
     pub(super) id: u64,
     /// That of its GID.
     pub(super) number: u64,
-    /// Whose it is, in virtual time.
+    /// Its rank, in virtual time.
     pub(super) rank: usize,
     pub(super) limits: Limits,
     pub(super) signs: Arc<Signs>,

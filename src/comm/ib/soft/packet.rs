@@ -22,7 +22,7 @@ pub(super) struct Packet {
 /// What a packet says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Content {
-    /// A work of so many bytes. Those of a send and of a write are behind it.
+    /// A work of `len` bytes. Those of a send and of a write are behind it.
     Work { kind: Kind, len: usize },
     /// It was carried out. Behind it is what was read, or the old value of an atomic.
     Done,
@@ -67,7 +67,7 @@ const DATAGRAM: u32 = 10;
 const FAILURES: [Failure; 3] = [Failure::RemoteInvalid, Failure::RemoteAccess, Failure::RemoteOperation];
 
 impl Packet {
-    /// The packet with room for so many bytes of data behind it.
+    /// The packet with room for `room` bytes of data behind it.
     pub(super) fn encode(&self, room: usize) -> Vec<u8> {
         let Packet { from, to, number, content } = *self;
         let header = Header { from, to, number, ..Header::default() };

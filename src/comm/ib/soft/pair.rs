@@ -21,7 +21,7 @@ pub(super) struct Place {
     pub(super) number: u32,
 }
 
-/// See the module's essay.
+/// A connected queue pair.
 #[derive(Debug, Default)]
 pub(super) struct Connected {
     pub(super) id: u64,
@@ -42,7 +42,7 @@ pub(super) struct Connected {
     pub(super) reads: usize,
     /// A transfer of this pair is under way.
     pub(super) busy: bool,
-    /// The packet of its work that went to another process, and whether an answer to the last one that was sent is awaited.
+    /// The packet of its work that went to another process, and true if an answer to the last one that was sent is awaited.
     pub(super) asked: Option<u32>,
     pub(super) awaits: bool,
     /// Transfers of peers to this pair that are under way.
@@ -51,9 +51,9 @@ pub(super) struct Connected {
     broken: bool,
     /// Nothing is tried before.
     pub(super) due: Duration,
-    /// How often the work whose turn it is was sent in vain.
+    /// The times that the next work was sent in vain.
     pub(super) unanswered: u8,
-    /// How often it met no receive.
+    /// The times that it met no receive.
     pub(super) not_ready: u8,
 }
 
@@ -68,7 +68,7 @@ pub(super) struct Path {
     pub(super) next: u32,
     pub(super) read_depth: usize,
     pub(super) answer_depth: usize,
-    /// How long a peer waits that met no receive.
+    /// The wait of a peer that met no receive.
     pub(super) receive_timer: Duration,
     pub(super) timeout: Duration,
     pub(super) retries: u8,
@@ -126,7 +126,7 @@ impl Entry {
     }
 }
 
-/// Whether the peer sends data back.
+/// Returns true if the peer sends data back.
 pub(super) fn is_answered(kind: Kind) -> bool {
     !matches!(kind, Kind::Send { .. } | Kind::Write { .. })
 }
@@ -169,12 +169,12 @@ impl Connected {
         Connected { id, place, life, slots: Slots::new(depth), ..Connected::default() }
     }
 
-    /// Whether memory is touched for its works, or for those of its peer.
+    /// Returns true if memory is touched for its works, or for those of its peer.
     pub(super) fn is_in_use(&self) -> bool {
         self.busy || self.serving > 0
     }
 
-    /// Whether a message of this pair is answered.
+    /// Returns true if this pair answers a message from `from`.
     pub(super) fn answers(&self, from: Place) -> bool {
         matches!(self.state, State::ReadyToReceive | State::ReadyToSend) && self.path.peer == Some(from)
     }
@@ -276,7 +276,6 @@ impl Connected {
         self.works.get_mut(number.checked_sub(self.retired)? as usize)
     }
 
-    /// The number of a work in its queue.
     pub(super) fn number_of(&self, at: usize) -> u64 {
         self.retired + at as u64
     }

@@ -27,11 +27,11 @@ use crate::{
 /// The number of the datagram queue pair, the first. Every port counts from here: a number alone names nobody.
 pub(super) const DATAGRAM: u32 = 16;
 
-/// See the module's essay.
+/// The tables and queues of an opened device.
 #[derive(Debug, Default)]
 pub(super) struct Port {
     id: u64,
-    /// In virtual time: whose it is, and whether something was reported since its rank was rung.
+    /// In virtual time: its rank, and true if something was reported since that was rung.
     pub(super) rank: Option<u32>,
     pub(super) fresh: bool,
     /// Its memory was written since then.
@@ -48,7 +48,7 @@ pub(super) struct Port {
     armed: Option<Wakes>,
     /// A completion has come since the queue was armed, and nobody has waited for it yet.
     fired: bool,
-    /// Why nothing works any more, and whether an event has said so.
+    /// The reason why nothing works any more, and true if an event has said so.
     fatal: Option<(&'static str, bool)>,
     pub(super) signs: Arc<Signs>,
     /// Held during an atomic on memory of this port.
@@ -83,7 +83,7 @@ pub(super) fn pin(keys: &Keys, piece: Piece, needs: Access) -> Option<Pinned> {
     keys.pin(By::Local, piece.key, piece.start.addr() as u64, piece.len, needs)
 }
 
-/// Whether there is so much.
+/// Returns an error if `asked` is more than `limit`.
 pub(super) fn at_most(what: &'static str, asked: usize, limit: usize) -> Result<()> {
     if asked <= limit { Ok(()) } else { Err(DeviceError::Limit { what, asked: asked as u64, limit: limit as u64 }) }
 }
@@ -189,12 +189,12 @@ impl Port {
         Ok(())
     }
 
-    /// Whether memory is touched for works of the device or for those of its peers.
+    /// Returns true if memory is touched for works of the device or for those of its peers.
     pub(super) fn is_in_use(&self) -> bool {
         self.keys.are_in_use() || self.pairs.iter().flatten().any(Connected::is_in_use)
     }
 
-    /// Adds works to the queue of a pair; how many.
+    /// Adds works to the queue of a pair. Returns the number added.
     ///
     /// # Safety
     /// As [`Device::post`](crate::comm::ib::device::Device::post).
@@ -271,7 +271,7 @@ impl Port {
         self.fired = false;
     }
 
-    /// Whether a wait ends now.
+    /// Returns true if a wait ends now.
     pub(super) fn take_fired(&mut self) -> bool {
         std::mem::take(&mut self.fired) || !self.events.is_empty()
     }

@@ -4,7 +4,7 @@
 //! A socket holds few packets that nobody has taken (`net.unix.max_dgram_qlen`). If there is no room, a packet waits in the sender's process. If
 //! the socket is gone, it is dropped.
 //!
-//! An adapter works while its processor computes. So a thread takes care of the device, and the threads of the program may do the same meanwhile.
+//! An adapter works while its processor computes. So a thread takes care of the device, and the program's threads may do so too.
 
 use std::{
     collections::VecDeque,
@@ -41,10 +41,10 @@ const FAR: u64 = 1 << 63;
 /// Bytes that may lie at others and were not taken.
 const SEND_BUFFER: usize = 4 << 20;
 
-/// How often the thread looks after works that nobody has answered.
+/// The interval at which the thread looks after works that no peer has answered.
 const SLICE: Duration = Duration::from_millis(10);
 
-/// Whether a port is in another process, or reached as if it were.
+/// Returns true if a port is in another process, or reached as if it were.
 pub(super) fn is_far(port: u64) -> bool {
     port & FAR != 0
 }
@@ -65,7 +65,7 @@ fn number(name: &SocketAddr) -> Option<u64> {
 pub(super) struct Socket {
     socket: Arc<UnixDatagram>,
     number: u64,
-    /// What found no room yet, and for whom it is.
+    /// Packets that found no room yet, each with its receiver.
     late: VecDeque<(u64, Vec<u8>)>,
     received: Vec<u8>,
     /// A packet could not be sent, and never will be.
@@ -73,7 +73,7 @@ pub(super) struct Socket {
 }
 
 impl Socket {
-    /// For packets with so many bytes of data.
+    /// A socket for packets with at most `longest` bytes of data.
     ///
     /// # Errors
     /// The system refuses one, or packets of that length.
@@ -90,7 +90,6 @@ impl Socket {
         Ok(Socket { socket: Arc::new(socket), number, late: VecDeque::new(), received, failed: false })
     }
 
-    /// The own one.
     pub(super) fn number(&self) -> u64 {
         self.number
     }
@@ -116,7 +115,7 @@ impl Socket {
         }
     }
 
-    /// Whether a packet could not be sent since the last call, for another reason than that there was no room, or nobody.
+    /// Returns true if a packet could not be sent since the last call, for another reason than no room or no receiver.
     pub(super) fn has_failed(&mut self) -> bool {
         std::mem::take(&mut self.failed)
     }
@@ -176,8 +175,8 @@ impl Looker {
         Ok(Looker { thread: Some(thread), stop, process: std::process::id() })
     }
 
-    /// Whether this process is a child of the one that opened the device. A child does not have the thread, and another thread of its parent may have
-    /// held the lock when it was forked. So a child leaves the device as it is.
+    /// Returns true if this process is a child of the one that opened the device. A child does not have the thread, and another
+    /// thread of its parent may have held the lock when it was forked. So a child leaves the device as it is.
     pub(super) fn is_of_a_parent(&self) -> bool {
         self.process != std::process::id()
     }

@@ -68,13 +68,12 @@ pub(super) struct Transfer {
 }
 
 impl Transfer {
-    /// Moves the bytes.
     pub(super) fn carry_out(&self) {
         let (here, there, len) = (self.here.start(), self.there.start(), self.work.local.len);
         match self.work.kind {
             // SAFETY: both sides lie in memory that stays registered until this value is dropped, for the access that they need, or
-            // in a copy of inline data. Who registered it promised that there are no references to it, who posted the work that the
-            // two do not overlap.
+            // in a copy of inline data. The caller that registered it promised that there are no references to it. The caller
+            // that posted the work promised that the two do not overlap.
             Kind::Send { .. } | Kind::Write { .. } => unsafe { landing::land(there, here, len, self.random) },
             // SAFETY: as above.
             Kind::Read { .. } => unsafe { landing::land(here, there, len, self.random) },
@@ -87,7 +86,7 @@ impl Transfer {
 /// Why a work did not start, or was not answered.
 #[derive(Debug)]
 pub(super) enum Trouble {
-    /// Nobody is there who answers.
+    /// No peer is there to answer.
     Unanswered,
     /// No receive is posted; when to come again.
     NotReady(Duration),
@@ -97,7 +96,7 @@ pub(super) enum Trouble {
     Refused { by: Place, here: Failure, receive: Option<Failure> },
 }
 
-/// Whether another try is allowed; seven are for ever, as with soft-RoCE.
+/// Counts a try. Returns true if it is allowed; seven are for ever, as with soft-RoCE.
 pub(super) fn try_again(tries: &mut u8, most: u8) -> bool {
     *tries = tries.saturating_add(1);
     *tries <= most || most == 7
@@ -149,7 +148,7 @@ impl State {
         self.ports.get_mut(place.port)?.numbered(place.number)
     }
 
-    /// Notes whether a pair has works. How many pairs have.
+    /// Notes whether a pair has works. Returns the number of pairs that have.
     pub(super) fn note(&mut self, place: Place) -> usize {
         if self.pair(place).is_some_and(|pair| !pair.works.is_empty()) {
             self.waiting.insert(place);
@@ -164,7 +163,7 @@ impl State {
         self.waiting.range((last.map_or(Unbounded, Excluded), Unbounded)).next().copied()
     }
 
-    /// When the first of them may go on.
+    /// The time when the first of them may go on.
     pub(super) fn due(&mut self) -> Option<Duration> {
         let ports = &mut self.ports;
         self.waiting.iter().filter_map(|place| Some(ports.get_mut(place.port)?.numbered(place.number)?.due)).min()

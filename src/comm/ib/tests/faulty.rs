@@ -25,7 +25,7 @@ use crate::comm::{
     kit::{mutex::Mutex, random::Random},
 };
 
-/// How often each fault happens, of a thousand times that it could.
+/// The rate of each fault, of a thousand times that it could happen.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::comm) struct Rates {
     pub(in crate::comm) lose: usize,
@@ -39,7 +39,7 @@ pub(in crate::comm) struct Rates {
     pub(in crate::comm) wrong_key: usize,
 }
 
-/// See the module's essay.
+/// A device that injects faults into another one.
 #[derive(Debug)]
 pub(in crate::comm) struct Faulty<D> {
     below: D,
@@ -111,7 +111,7 @@ impl<D: Device> Faulty<D> {
         self.state.lock().posted
     }
 
-    /// The same once the device belongs to somebody else.
+    /// Gives [`posted`](Self::posted) after the device has got another owner.
     pub(super) fn counter(&self) -> impl Fn() -> Posted + use<D> {
         let state = self.state.clone();
         move || state.lock().posted

@@ -17,7 +17,7 @@ use crate::comm::{
     start::devices::directory::Directory,
 };
 
-/// No sleep lasts so long, unless nothing ends it.
+/// No sleep lasts this long, unless nothing ends it.
 const LONG: Duration = Duration::from_secs(60);
 
 /// A sleep that should not begin.
@@ -38,7 +38,7 @@ fn ranks() -> [Rank; 2] {
     })
 }
 
-/// Whether a rank finds mail with a key.
+/// Returns true if a rank finds mail with a key.
 fn finds(rank: &Rank, key: u64) -> bool {
     let mut events = Events::new();
     rank.poll(&mut events);
@@ -95,7 +95,7 @@ fn what_comes_ends_a_sleep_in_the_network() {
             waits.is_finished()
         });
     });
-    // From then on it counts whether the rank looks.
+    // From then on the time since the rank looked counts.
     until("the rank looks", || one.since_looked() > Duration::from_millis(1));
 }
 

@@ -39,7 +39,7 @@ pub(super) fn take(queue: &Owned<ibv_cq>, datagrams: u32, completions: &mut Vec<
     let mut left = most;
     while left > 0 {
         let room = left.min(AT_ONCE);
-        // SAFETY: the queue lives; there is room for so many.
+        // SAFETY: the queue lives; there is room for `room` completions.
         let count = unsafe { poll_cq(queue, room as c_int, found.as_mut_ptr().cast()) };
         let count = usize::try_from(count).map_err(|_| DeviceError::Fatal { why: "its completion queue cannot be read" })?;
         for one in &found[..count] {
@@ -94,7 +94,7 @@ fn failure(status: c_int) -> Failure {
     }
 }
 
-/// How a device wakes who waits for it: two descriptors, of completions and of events.
+/// Wakes a thread that waits for a device: two descriptors, of completions and of events.
 #[derive(Debug)]
 pub(super) struct Alarm {
     completions: RawFd,
@@ -155,7 +155,7 @@ impl Alarm {
         check("ibv_req_notify_cq", unsafe { req_notify_cq(queue, c_int::from(wakes == Wakes::Arrivals)) })
     }
 
-    /// Whether something came before the limit.
+    /// Waits. Returns true if something came before the limit.
     pub(super) fn wait(&self, sources: Sources<'_>, limit: Duration) -> Result<bool> {
         let end = Instant::now() + limit;
         while self.found.lock().is_empty() {
@@ -187,7 +187,6 @@ impl Alarm {
         Ok(true)
     }
 
-    /// The next event.
     pub(super) fn event(&self, sources: Sources<'_>) -> Option<Event> {
         let found = self.found.lock().pop_front();
         let event = found.or_else(|| self.read_event(sources));

@@ -50,7 +50,7 @@ impl fmt::Display for Gid {
     }
 }
 
-/// Whether an entry is empty.
+/// Returns true if an entry is empty.
 pub(super) fn is_hole(raw: [u8; 16]) -> bool {
     raw == [0; 16]
 }

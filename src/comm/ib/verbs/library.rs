@@ -39,7 +39,7 @@ pub(super) fn prepare_for_fork(functions: &Functions) -> Result<()> {
     }
     // SAFETY: no arguments; may be called more than once.
     match check("ibv_fork_init", unsafe { (functions.ibv_fork_init)() }) {
-        // Somebody else in this process, as MPI, registered memory before. Then who forks answers for it.
+        // Another library in this process, as MPI, registered memory before. Then the code that forks answers for it.
         Err(DeviceError::System { code: libc::EINVAL, .. }) => Ok(()),
         outcome => outcome,
     }
@@ -90,7 +90,7 @@ impl<T> Owned<T> {
         self.object.as_ptr()
     }
 
-    /// Destroys the object, and says whether that went well. The library is not asked twice.
+    /// Destroys the object, or returns the library's error. The library is not asked twice.
     pub(super) fn destroy(self, call: &'static str) -> Result<()> {
         let (pointer, destroy) = (self.pointer(), self.destroy);
         std::mem::forget(self);

@@ -8,7 +8,7 @@
 //! | `queues` | completion queue, receive queue and queue pairs: how deep they are |
 //! | `pairs` | queue pairs from state to state |
 //! | `works` | work requests, as the library takes them |
-//! | `completions` | what it reports, and how it wakes who waits |
+//! | `completions` | what it reports, and how it wakes a thread that waits |
 //!
 //! # What was run
 //!
@@ -19,10 +19,10 @@
 //! # Where Linux and the contract of `Device` differ
 //!
 //! * From *reset* no step leads to the error state; [`Device::modify`] goes there by way of *init*.
-//! * Jobs of three and four ranks over soft-RoCE (Linux 6.1) saw reads reported as done of which only a part had come. Each time the kernel had
-//!   logged a warning in `rxe_completer`, where a failed work has the status of success, and packets of answers had been dropped before. Tests
-//!   of the bare device with losses, bursts and drops did not show it. So over soft-RoCE gets are not reads ([`Limits::reads`]): then it
-//!   was never seen.
+//! * Jobs of three and four ranks over soft-RoCE (Linux 6.1) saw reads reported as done although only a part had come. Each time
+//!   the kernel had logged a warning in `rxe_completer`, where a failed work has the status of success, and packets of answers
+//!   had been dropped before. Tests of the bare device with losses, bursts and drops did not show it. So over soft-RoCE gets are
+//!   not reads ([`Limits::reads`]): then it was never seen.
 //! * A Q_Key whose highest bit is set stands for the sender's own key. So the bit is cleared in the device's key.
 //!
 //! # Source
@@ -212,7 +212,7 @@ impl Verbs {
     }
 }
 
-/// How much memory this process may pin, and what to do about it.
+/// Says how much memory this process may pin, and what to do about it.
 fn pinnable() -> String {
     match getrlimit(Resource::Memlock).current {
         Some(limit) => {

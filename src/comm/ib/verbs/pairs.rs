@@ -17,7 +17,7 @@ use crate::comm::{
     kit::{mutex::Mutex, slab::Slab},
 };
 
-/// Packets pass so many routers at most: the default of IP.
+/// The most routers that packets pass: the default of IP.
 const HOPS: u8 = 64;
 
 /// A connected pair, and the last state that it was moved to. What fails goes to the error state by itself, which is not seen here
@@ -43,7 +43,6 @@ impl<T> Table<T> {
         self.0.write().unwrap_or_else(PoisonError::into_inner).add(value)
     }
 
-    /// Uses a value.
     pub(super) fn with<R>(&self, what: &'static str, id: u64, use_it: impl FnOnce(&T) -> Result<R>) -> Result<R> {
         let values = self.0.read().unwrap_or_else(PoisonError::into_inner);
         values.get(id).map_or(Err(DeviceError::Unknown { what, id }), use_it)
@@ -56,7 +55,7 @@ impl<T> Table<T> {
 }
 
 /// Where packets to a peer go. Over InfiniBand the global part is left out where it can be: in a subnet, unless the port of either end needs
-/// it, or the peer wants to read the sender's GID, as who gets datagrams does.
+/// it, or the peer wants to read the sender's GID, as a receiver of datagrams does.
 pub(super) fn path(port: &Port, peer: &Address, always_global: bool) -> ibv_ah_attr {
     let same_subnet = peer.gid[..8] == port.gid.raw[..8];
     let grh = ibv_global_route {

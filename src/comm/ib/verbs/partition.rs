@@ -7,10 +7,10 @@ use std::fs;
 
 use super::{Unusable, library::SYSFS};
 
-/// Of full members.
+/// The bit of full members.
 const FULL: u16 = 1 << 15;
 
-/// The keys of a port, of which so many entries exist. An empty one is zero.
+/// The keys of a port, from a table of `length` entries. An empty one is zero.
 pub(super) fn table(device: &str, port: u8, length: u16) -> Vec<u16> {
     let entry = |index| fs::read_to_string(format!("{SYSFS}/{device}/ports/{port}/pkeys/{index}")).ok();
     (0..length).map_while(entry).map(|text| parse(text.trim()).unwrap_or(0)).collect()

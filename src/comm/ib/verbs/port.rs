@@ -1,4 +1,4 @@
-//! Which port of which adapter is used.
+//! The choice of a port and its adapter.
 
 use std::ffi::c_int;
 
@@ -48,7 +48,7 @@ impl Choice {
         Ok(choice)
     }
 
-    /// The same port, and how packets leave it: from the texts of `GA_IB_PKEY` (`0x8001`), `GA_IB_SL` (`3`) and `GA_IB_TC` (`106`).
+    /// Adds how packets leave the port, from the texts of `GA_IB_PKEY` (`0x8001`), `GA_IB_SL` (`3`) and `GA_IB_TC` (`106`).
     ///
     /// # Errors
     /// What is wrong with them.
@@ -79,7 +79,7 @@ pub(super) struct Port {
     /// As verbs writes it.
     pub(super) mtu: u8,
     pub(super) longest_message: usize,
-    /// Whether packets are RoCE's: then only a GID leads anywhere.
+    /// Packets are RoCE's: then only a GID leads anywhere.
     pub(super) ethernet: bool,
     /// Packets need the global part of the route, also in the subnet.
     pub(super) global: bool,

@@ -10,13 +10,13 @@ use super::{
     library::{Owned, nothing},
 };
 
-/// A number of something, if the adapter has so many.
+/// The number that is asked for, if it is within the adapter's limit.
 pub(super) fn within(what: &'static str, asked: usize, limit: c_int) -> Result<u32> {
     let (asked, limit) = (asked as u64, limit.max(0) as u64);
     if asked > limit { Err(DeviceError::Limit { what, asked, limit }) } else { Ok(asked as u32) }
 }
 
-/// A completion queue, and how many completions it holds.
+/// A completion queue, and the number of completions that it holds.
 pub(super) fn completions(
     functions: &Functions,
     context: &Owned<ibv_context>,
@@ -32,7 +32,7 @@ pub(super) fn completions(
     Ok((queue, granted.max(0) as usize))
 }
 
-/// A queue of receives for many pairs, and how many it holds.
+/// A queue of receives for many pairs, and the number that it holds.
 pub(super) fn receives(functions: &Functions, domain: &Owned<ibv_pd>, receives: u32) -> Result<(Owned<ibv_srq>, usize)> {
     let attr = ibv_srq_attr { max_wr: receives, max_sge: 1, srq_limit: 0 };
     let mut attributes = ibv_srq_init_attr { srq_context: nothing(), attr };

@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::super::device::DeviceError;
 
-/// See the module's essay.
+/// A reason why no adapter can be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(in super::super) enum Unusable {
     #[error(

@@ -20,7 +20,7 @@ const CHAIN: usize = 32;
 /// What drivers say of a full queue, with either sign.
 const FULL: c_int = libc::ENOMEM;
 
-/// Posts works to a pair; how many were taken.
+/// Posts works to a pair. Returns the number taken.
 ///
 /// # Safety
 /// As `Device::post`.
@@ -61,7 +61,7 @@ fn fault(work: &Work, limits: &Limits) -> Option<&'static str> {
     }
 }
 
-/// How many works of a chain were taken, and why not all.
+/// Posts a chain. Returns the number of works taken, and the library's code: 0 if it took all.
 ///
 /// # Safety
 /// As `Device::post`.

@@ -47,7 +47,7 @@ fn only_the_peer_and_only_once_writes() {
     let address = net::SocketAddr::from_abstract_name(format!("global-arrays-ib-{:016x}", two.device.number)).unwrap();
     let first = first_packet(pair);
 
-    // Whoever is not the peer, with the right numbers and the right key.
+    // Strangers with the right numbers and the right key.
     let nameless = net::UnixDatagram::unbound().unwrap();
     let name = net::SocketAddr::from_abstract_name(format!("stranger-{}", one.device.number)).unwrap();
     let named = net::UnixDatagram::bind_addr(&name).unwrap();

@@ -48,7 +48,7 @@ fn load_at<D>(end: &End<D>, at: usize) -> u64 {
     end.memory.word(at).load(Ordering::Relaxed)
 }
 
-/// About so many.
+/// Asserts that `count` is about `of`.
 fn about(count: usize, of: usize) {
     assert!((of * 8 / 10..of * 12 / 10).contains(&count), "{count}, not about {of}");
 }

@@ -140,7 +140,7 @@ impl<D: Device> End<D> {
         Target { start: self.memory.start().addr() as u64 + at as u64, key: self.region.remote }
     }
 
-    /// A signaled work on so many bytes of the own memory.
+    /// A signaled work on `len` bytes of the own memory.
     fn work(&self, id: u64, kind: Kind, at: usize, len: usize) -> Work {
         Work { id, kind, local: self.piece(at, len), signaled: true, inline: false, fence: false }
     }
@@ -167,7 +167,7 @@ impl<D: Device> End<D> {
         completions
     }
 
-    /// So many completions, and no more.
+    /// The next `count` completions, and no more.
     fn completions(&self, count: usize) -> Vec<Completion> {
         let (mut completions, start) = (Vec::new(), Instant::now());
         while completions.len() < count {
@@ -178,13 +178,13 @@ impl<D: Device> End<D> {
         completions
     }
 
-    /// The outcomes of so many completions, by their ids.
+    /// The outcomes of `count` completions, by their ids.
     fn outcomes(&self, count: usize) -> Vec<(u64, std::result::Result<Done, Failure>)> {
         self.completions(count).into_iter().map(|completion| (completion.id, completion.outcome)).collect()
     }
 }
 
-/// What a pair does when nobody answers, and how many reads it has.
+/// The access to a pair, its depths of reads, and its retries.
 #[derive(Clone, Copy, Debug)]
 struct Manner {
     access: Access,
@@ -227,7 +227,7 @@ fn connect<D: Device>(one: &End<D>, two: &End<D>, manner: Manner) -> [Pair; 2] {
     pairs
 }
 
-/// Two connected ends with so much memory each.
+/// Two connected ends with `bytes` bytes of memory each.
 fn two_ends(seed: u64, bytes: usize) -> ([End; 2], [Pair; 2]) {
     Hub::Threads(fabric(seed)).two_ends(bytes)
 }

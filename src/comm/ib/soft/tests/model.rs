@@ -42,10 +42,10 @@ enum Expected {
 /// What a rank knows of one peer.
 struct Peer {
     pair: Pair,
-    /// What its area for this rank holds when all works so far are done.
+    /// What its area for this rank holds when all posted works are done.
     area: Vec<u8>,
     swapped: u64,
-    /// Works under way, oldest first: id, landing slot, kind of completion, and whether it is reported.
+    /// Works under way, oldest first: id, landing slot, true if it is reported, and what is expected.
     works: VecDeque<(u64, usize, bool, Expected)>,
     /// Reads and atomics among them.
     reads: usize,

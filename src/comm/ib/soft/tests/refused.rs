@@ -3,7 +3,7 @@
 use super::*;
 use crate::comm::ib::device::{DeviceError, Event, State};
 
-/// A work that fails takes its pair and that of its peer to the error state, and changes nothing. `peer` says whether that one fails.
+/// A work that fails takes its pair and that of its peer to the error state, and changes nothing. `peer`: that one fails.
 fn fails(work: impl Fn(&End, &End) -> Work, manner: Manner, failure: Failure, peer: bool) {
     hubs(3).into_iter().for_each(|hub| fails_over(&hub, &work, manner, failure, peer));
 }

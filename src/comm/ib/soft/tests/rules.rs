@@ -82,7 +82,7 @@ fn atomics_change_the_word_and_bring_its_old_value() {
     }
 }
 
-/// How often, of 100 seeds, a read brings what a later write put there.
+/// The number of seeds, of 100, where a read brings what a later write put there.
 fn overtaken(fence: bool) -> usize {
     let overtaken = |seed| {
         let ([one, two], [pair, _]) = two_ends(seed, 4096);
@@ -114,7 +114,7 @@ fn what_was_asked_before_is_answered_before_a_work_fails() {
     }
 }
 
-/// How many of 50 seeds end three reads well.
+/// The number of seeds, of 50, that end three reads well.
 fn reads_end_well(read_depth: u8, answer_depth: u8) -> usize {
     let end_well = |seed| {
         let fabric = fabric(seed);

@@ -24,7 +24,7 @@ fn a_send_that_meets_no_receive_is_tried_again_and_fails_at_last() {
     connect_side(&two, other, &one, pair, patient);
     one.post(pair, &[send(3), send(4), send(5)]);
     assert_eq!(one.outcomes(1), [(3, Ok(Done::Sent))]);
-    // It waits for long, and goes on when its time has come, whoever polls.
+    // It waits for long, and goes on when its time has come, whichever end polls.
     std::thread::sleep(Duration::from_millis(5));
     assert_eq!(one.poll(), []);
     assert_eq!(two.completions(1)[0].id, 1);
@@ -140,7 +140,7 @@ fn a_reset_pair_does_not_take_the_old_traffic_of_its_new_life() {
     for ([one, two], [pair, other]) in both(1, 4096) {
         one.post(pair, &[one.work(1, Kind::Write { to: two.target(0) }, 0, 3000)]);
         assert_eq!(one.outcomes(1), [(1, Ok(Done::Written))]);
-        // A message was sent: only who counts from there on is answered.
+        // A message was sent: only a peer that counts from there on is answered.
         two.device.modify(other, To::Reset).unwrap();
         connect_side(&two, other, &one, pair, MANNER);
         is_not_answered(&one, pair, &two);

@@ -1,9 +1,10 @@
-//! Tables I to IV of ARMCI-ODCM: how many connections clients and servers have, on average.
+//! Tables I to IV of ARMCI-ODCM: the mean number of connections of clients and servers.
 //!
 //! A *client* is a rank, and it connects with the *servers* of the nodes that it needs, here the agents. For each rank and node that a program
-//! brings together, the rank sends a frame to the agent of the node. Who is connected with whom afterwards is counted.
+//! brings together, the rank sends a frame to the agent of the node. The connections that stand afterwards are counted.
 //!
-//! The paper names the programs and how many nodes it had: 22 for each 128 processes, six on a node (section V.D). Their patterns are chosen here:
+//! The paper names the programs and the number of nodes: 22 for each 128 processes, six on a node (section V.D). Their patterns
+//! are chosen here:
 //!
 //! * *Lennard Jones*: force decomposition; all ranks need all nodes. The paper counts a rank's own node.
 //! * *RandomAccess*: all nodes, without a rank's own.
@@ -18,7 +19,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Way, Wire, exchange, wires};
 
-/// Ranks of a node, and of 22 nodes, the last of which is smaller.
+/// Ranks of a node, and of 22 nodes: the last node is smaller.
 const EACH: usize = 6;
 const BLOCK: usize = 128;
 const NODES: usize = 22;
@@ -152,7 +153,7 @@ fn most() -> usize {
     if std::env::var("GA_TEST_LONG").is_ok_and(|value| value == "1") { 4096 } else { 256 }
 }
 
-/// ARMCI-ODCM, Tables I to IV. Prints a line for each number, and how many there are. Up to 4096 ranks if `GA_TEST_LONG=1`.
+/// ARMCI-ODCM, Tables I to IV. Prints a line for each number, and the count of lines. Up to 4096 ranks if `GA_TEST_LONG=1`.
 #[test]
 #[expect(clippy::print_stdout, reason = "`cargo xtask papers` reads it")]
 fn ranks_connect_with_the_nodes_that_they_need() {

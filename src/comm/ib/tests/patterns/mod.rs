@@ -89,7 +89,7 @@ fn send(wire: &mut Links<impl Device>, to: usize) -> bool {
     sent
 }
 
-/// Sends frames from ranks to others, and returns when all have come. No rank ever holds more than so many connections.
+/// Sends frames from ranks to others, and returns when all have come. No rank ever holds more than `budget` connections.
 fn exchange(wires: &mut [Links<impl Device>], budget: usize, frames: &[(usize, usize)]) {
     let mut to_send = frames.to_vec();
     let mut awaited = to_send.len();
@@ -122,7 +122,7 @@ fn connections(ranks: usize, pattern: &Edges) -> f64 {
     opened as f64 / ranks as f64
 }
 
-/// A pattern; ranks, and how many connections each of them has on average in the paper.
+/// A pattern; ranks, and the mean connections of each of them in the paper.
 type Row = (&'static str, fn(usize) -> Edges, [(usize, f64); 2]);
 
 /// Integer sort and multigrid exchange with all.
@@ -135,8 +135,8 @@ const TABLE: [Row; 6] = [
     ("SP, BT", |ranks| &hypercube(ranks) | &six_neighbors(ranks), [(16, 8.0), (36, 9.83)]),
 ];
 
-/// MVICH, Table 2: each rank connects with its partners in a pattern and with nobody else. Prints a line for each row, and how many
-/// there are.
+/// MVICH, Table 2: each rank connects with its partners in a pattern and with nobody else. Prints a line for each row, and their
+/// number.
 #[test]
 #[expect(clippy::print_stdout, reason = "`cargo xtask papers` reads it")]
 fn patterns_connect_as_many_as_they_need() {
@@ -150,7 +150,7 @@ fn patterns_connect_as_many_as_they_need() {
     println!("connections;end;{}", 2 * TABLE.len());
 }
 
-/// Works and datagrams that a rank posts for so many frames over a connection that stands.
+/// Works and datagrams that a rank posts for `frames` frames over a connection that stands.
 fn posted(frames: usize, is_static: bool) -> Posted {
     let mut wires = wires(3, 3, Way::Overlapped);
     if is_static {

@@ -14,8 +14,8 @@ fn is_over(event: &Event) -> Option<()> {
     matches!(event, Event::LocalDone(TOKEN) | Event::Failed(TOKEN, _)).then_some(())
 }
 
-/// Begins, goes on for a while, gives up, and waits for the end. How often a connection was opened again, and how often memory was lent to the
-/// adapter when a transfer was given up.
+/// Begins, goes on for a while, gives up, and waits for the end. Returns two numbers: of connections that were opened again, and
+/// of transfers that were given up while their memory was lent to the adapter.
 fn give_up(puts: bool, seed: u64) -> [u64; 2] {
     let mut ranks = ranks_whose_waits_end(true, Rates { break_pair: 200, ..Rates::default() }, seed);
     let mut random = Random::new(seed);

@@ -34,7 +34,6 @@ const OPEN: usize = 2 << 20;
 const DATA: usize = 1 << 16;
 const WORDS: usize = (OPEN - DATA) / 8;
 
-/// One rank.
 struct Rank {
     conduit: Box<dyn Conduit>,
     posted: Box<dyn Fn() -> Posted>,
@@ -45,7 +44,7 @@ fn ranks(rates: Rates, seed: u64) -> [Rank; 2] {
     ranks_whose_waits_end(false, rates, seed)
 }
 
-/// The same, of a job with a timeout or not.
+/// Two ranks of a job with a timeout or not.
 fn ranks_whose_waits_end(may_give_up: bool, rates: Rates, seed: u64) -> [Rank; 2] {
     let fabric = Fabric::new(Rules { seed, ..Rules::default() });
     ranks_over([0, 1].map(|_| fabric.open(DEPTHS).unwrap()), may_give_up, rates, seed)
@@ -126,7 +125,7 @@ fn get(ranks: &mut [Rank; 2], at: usize, word: usize, values: &mut [u64]) {
     finish(ranks, at, issued);
 }
 
-/// The same, and waits until the values may be changed.
+/// Puts values, and waits until they may be changed.
 fn put_all(ranks: &mut [Rank; 2], at: usize, word: usize, values: &[u64]) {
     let issued = put(ranks, at, word, values, TOKEN);
     finish(ranks, at, issued);
@@ -249,7 +248,7 @@ fn a_fence_asks_only_what_is_not_known() {
     assert_eq!(ranks[1].word(0), 100);
 }
 
-/// Few completions are asked for, and none that somebody waits for is missing: neither by who flushes, nor by who only polls.
+/// Few completions are asked for. None that a rank waits for is missing, whether it flushes or only polls.
 #[test]
 fn puts_in_a_row_have_few_completions() {
     const PUTS: usize = 1000;
@@ -341,7 +340,7 @@ fn operations_keep_their_order_over_connections_that_break() {
     assert!(unbroken == 0 && reopened > 50, "{unbroken} connections reopened that did not break, {reopened} others");
 }
 
-/// The same on whatever device libibverbs finds: pairs are taken to the error state under it.
+/// The test above, on whatever device libibverbs finds: pairs are taken to the error state under it.
 #[test]
 fn operations_keep_their_order_over_pairs_of_libibverbs_that_fail() {
     let mut reopened = 0;

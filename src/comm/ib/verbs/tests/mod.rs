@@ -84,7 +84,7 @@ impl End {
         unsafe { self.device.post_receive(queue, id, self.piece(offset, len)) }.expect("a receive");
     }
 
-    /// The next completions, so many; sleeps until they come.
+    /// Sleeps until the next `count` completions come. Returns them.
     fn completions(&self, count: usize) -> Vec<Completion> {
         let mut found = Vec::new();
         for _ in 0..WAITS {

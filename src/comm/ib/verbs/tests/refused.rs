@@ -1,4 +1,4 @@
-//! What is refused, what fails, and who is woken.
+//! What is refused, what fails, and which threads wake.
 
 use super::*;
 

@@ -84,7 +84,6 @@ pub(super) fn initialise() -> Result<()> {
     check("MPI_Init_thread", code)
 }
 
-/// Ends MPI for this process.
 pub(super) fn finalise() {
     // SAFETY: MPI runs, and nothing of the conduit is left.
     let _ = unsafe { ffi::MPI_Finalize() };
@@ -279,7 +278,6 @@ impl Comm {
         Ok((all, starts.iter().zip(lens).map(|(start, len)| (start + len) as usize).collect()))
     }
 
-    /// Begins to wait for all ranks.
     pub(super) fn begin_barrier(self) -> Result<Request> {
         let mut request = MaybeUninit::uninit();
         // SAFETY: a communicator of our own.

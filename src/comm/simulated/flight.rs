@@ -50,7 +50,6 @@ impl Message {
         (if self.is_back { self.to } else { self.from }) as usize
     }
 
-    /// The rank that it is for.
     pub(super) fn target(&self) -> usize {
         (if self.is_back { self.from } else { self.to }) as usize
     }
@@ -207,7 +206,6 @@ impl Flight {
         Flight::new(Kind::Wire(number, returns), from as usize, to, Memory::Gone(bytes), Token::NOBODY)
     }
 
-    /// Bytes of data.
     pub(super) fn len(&self) -> usize {
         self.memory.len()
     }

@@ -219,7 +219,6 @@ impl Peer {
         is_silent
     }
 
-    /// A write or a read has ended.
     fn ends(&mut self) {
         self.transfers.ended += 1;
         if self.transfers.ended == self.transfers.begun {

@@ -145,7 +145,6 @@ impl Slots {
         Slots { depth, ..Slots::default() }
     }
 
-    /// Takes a slot, if one is free.
     pub(super) fn take(&mut self) -> Option<()> {
         (self.taken < self.depth).then(|| self.taken += 1)
     }

@@ -71,7 +71,6 @@ pub(super) struct Posted {
 }
 
 impl Posted {
-    /// What was posted since then.
     pub(super) fn since(self, then: Posted) -> Posted {
         Posted {
             works: self.works - then.works,

@@ -167,7 +167,6 @@ impl Connected {
     }
 }
 
-/// The number of a pair, for peers.
 pub(super) fn number(pair: &Owned<ibv_qp>) -> u32 {
     // SAFETY: the pair lives, and its number does not change.
     unsafe { (*pair.pointer()).qp_num }

@@ -213,7 +213,6 @@ fn steps<'a>(own: Pair, peer: &'a crate::comm::ib::device::Address, other: Pair,
     ]
 }
 
-/// Connects one side of two pairs.
 fn connect_side<D: Device>(own: &End<D>, pair: Pair, peer: &End<D>, other: Pair, manner: Manner) {
     for step in steps(pair, &peer.device.address(), other, manner) {
         own.device.modify(pair, step).unwrap();

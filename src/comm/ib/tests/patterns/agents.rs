@@ -39,7 +39,6 @@ fn all(ranks: usize) -> Partners {
     Box::new(move |_| (0..ranks).collect())
 }
 
-/// Neighbors on a grid.
 fn neighbors(grid: &'static [usize]) -> Partners {
     Box::new(move |rank| {
         let steps = |at: usize, end: usize| at.saturating_sub(1)..(at + 2).min(end);

@@ -99,7 +99,6 @@ impl End {
         panic!("{count} completions were awaited, {found:?} came, event {:?}", self.device.event());
     }
 
-    /// Posts one work and awaits it.
     fn done(&self, pair: Pair, kind: Kind, local: Piece) -> Result<Done, Failure> {
         assert_eq!(self.post(pair, &[Work { id: 77, kind, local, signaled: true, inline: false, fence: false }]), Ok(1));
         let [found] = self.completions(1)[..] else { unreachable!() };
@@ -192,7 +191,6 @@ fn connect(a: &End, b: &End, depth: usize) -> (Pair, Pair) {
     (of_a, of_b)
 }
 
-/// All completions that are there.
 fn drain(end: &End) -> Vec<Completion> {
     let mut found = Vec::new();
     end.device.poll(&mut found, usize::MAX).expect("polled");

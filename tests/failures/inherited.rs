@@ -64,7 +64,7 @@ fn short_files() {
         let refused: Result<(), Error> = Launch::new().network(network).ranks(2).run(|job| job.sync());
         // What this process prints may go to a file.
         limit(maximum);
-        says(&refused.expect_err("too short files").to_string(), &[ADVICE, &format!("is {bytes} bytes")]);
+        says(&refused.expect_err("too short files").to_string(), &[ADVICE, &format!("may have {bytes} bytes")]);
     }
     let path = std::env::temp_dir().join(format!("global-arrays-short-{}.npy", std::process::id()));
     let save = |job: &Job| {

@@ -77,7 +77,7 @@ pub(super) static CASES: &[Case] = &[
     good("stencil", &["--ranks", "2", "--n", "10", "--sweeps", "6", "--network", "shared_memory:unmapped", "--json"], "\"passed\":true"),
     good("stencil", &["--ranks", "2", "--n", "8", "--sweeps", "4", "--convergence"], "order of convergence 2.00"),
     bad("stencil", &["--ranks", "2", "--n", "9", "--sweeps", "5", "--save", "/dev/full"], "save_npy /dev/full"),
-    bad("stencil", &["--ranks", "2", "--n", "9", "--sweeps", "5", "--save", "no/such.npy"], "no folder no for no/such.npy"),
+    bad("stencil", &["--ranks", "2", "--n", "9", "--sweeps", "5", "--save", "no/such.npy"], "cannot write no/such.npy: there is no folder no"),
     bad("stencil", &["--ranks", "2", "--n", "4294967296", "--sweeps", "1"], "too many"),
     bad("stencil", &["--ranks", "2", "--n", "8", "--sweeps", "4", "--convergence", "--plot", "no/such/folder.svg"], "no/such/folder.svg"),
     long("stencil", &["--ranks", "2", "--n", "256", "--sweeps", "100", "--json"], "\"passed\":true"),

@@ -14,6 +14,9 @@ use crate::{
     ops,
 };
 
+/// A deadlock, or a machine that is gone, is found before this. Alone it takes 3 to 8 s, on a machine that is busy 20 s.
+const FOUND: Duration = Duration::from_secs(60);
+
 /// Runs a body on ranks of several machines; what became of each.
 fn run(names: &[usize], slow: Slow, body: impl Fn(&Job) -> Result<(), Error> + Sync) -> Vec<Result<(), String>> {
     run_on(&Machines::new(names, slow), body)
@@ -168,7 +171,7 @@ fn ends_when_a_machine_is_cut_off(machines: &Machines) {
     let lost =
         |done: &Result<(), String>| done.as_ref().is_err_and(|said| said.contains("and its machine have not answered for 2 s"));
     assert!(done.iter().all(lost), "{done:?}");
-    assert!(took > Duration::from_millis(2900) && took < Duration::from_secs(10), "{took:?}");
+    assert!(took > Duration::from_millis(2900) && took < FOUND, "{took:?}");
 }
 
 /// Who computes for longer than that answers all the same.
@@ -222,7 +225,7 @@ fn said_of_a_deadlock(run: impl FnOnce() -> Vec<Result<(), String>>) -> String {
         .max_by_key(|said| said.len());
     let said = said.unwrap_or_else(|| panic!("no deadlock: {done:?}"));
     assert!(done.iter().all(Result::is_err), "{done:?}");
-    assert!(took < Duration::from_secs(10), "found after {took:?}: {said}");
+    assert!(took < FOUND, "found after {took:?}: {said}");
     said.clone()
 }
 

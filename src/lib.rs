@@ -138,6 +138,7 @@ mod comm;
 pub mod distribution;
 mod element;
 mod error;
+mod file_names;
 pub mod guide;
 pub mod index;
 mod job;

@@ -1,7 +1,7 @@
 //! The names of files that a user gives: what they lead to, and what can be told of them before a run.
 
 use std::fs::{metadata, read_link};
-use std::io::Error;
+use std::io::{Error, ErrorKind};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
@@ -67,10 +67,16 @@ fn is_same(one: &Path, other: &Path) -> bool {
 /// The name that symbolic links lead to, of a file or of none. A descriptor is a link to what may have no name: it is not followed.
 ///
 /// # Errors
-/// Links that lead in a circle.
+/// Links that lead in a circle, or that the kernel does not follow.
 pub(crate) fn behind_links(file: &Path) -> Result<PathBuf, Error> {
     /// As the system's own.
     const LINKS: usize = 40;
+    // The kernel refuses some links of others in folders that all may write to (`protected_symlinks`).
+    if let Err(error) = metadata(file)
+        && error.kind() == ErrorKind::PermissionDenied
+    {
+        return Err(error);
+    }
     let mut target = file.to_owned();
     for _ in 0..=LINKS {
         match read_link(&target) {

@@ -17,10 +17,7 @@ use std::{
 };
 
 use ndarray::{Array, Dimension, ShapeBuilder};
-use rustix::{
-    io::Errno,
-    rand::{GetRandomFlags, getrandom},
-};
+use rustix::rand::{GetRandomFlags, getrandom};
 
 use super::{
     GlobalArray,
@@ -29,6 +26,7 @@ use super::{
 use crate::{
     calls::located,
     error::{Error, Result},
+    file_names::{behind_links, directory, is_descriptor},
     index::Patch,
     memory::limits,
     sync::{Group, Op, fingerprint, text_fingerprint},
@@ -374,31 +372,6 @@ impl Names {
     }
 }
 
-/// The name that symbolic links lead to, of a file or of none. A descriptor is a link to what may have no name: it is not followed.
-pub(crate) fn behind_links(path: &Path) -> io::Result<PathBuf> {
-    /// As the system's own.
-    const LINKS: usize = 40;
-    // The kernel refuses some links of others in folders that all may write to (`protected_symlinks`).
-    if let Err(error) = fs::metadata(path)
-        && error.kind() == io::ErrorKind::PermissionDenied
-    {
-        return Err(error);
-    }
-    let mut target = path.to_owned();
-    for _ in 0..=LINKS {
-        match fs::read_link(&target) {
-            Ok(link) if !is_descriptor(&target) => target = directory(&target).join(link),
-            _ => return Ok(target),
-        }
-    }
-    Err(Errno::LOOP.into())
-}
-
-/// Whether this is the name of a descriptor, such as `/dev/stdout`.
-pub(crate) fn is_descriptor(target: &Path) -> bool {
-    directory(target).canonicalize().is_ok_and(|folder| folder.starts_with("/proc"))
-}
-
 impl Temporary {
     /// Everything is on the disk before the name is, and the name is there afterwards.
     fn rename(mut self, names: &Names) -> Result<(), Failure> {
@@ -421,11 +394,6 @@ impl Drop for Temporary {
             let _ = fs::remove_file(&self.path);
         }
     }
-}
-
-/// Where a file's name stands; a bare name stands in the current directory.
-fn directory(target: &Path) -> &Path {
-    target.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 fn other(error: Error) -> Failure {

@@ -48,7 +48,7 @@ mod ghost;
 mod algebra;
 mod matmul;
 
-pub(crate) mod file;
+mod file;
 mod npy;
 
 mod counted;

@@ -27,10 +27,10 @@ pub use stats::Stats;
 
 use super::Job;
 use crate::{
-    array::file::{behind_links, is_descriptor},
     calls::record,
     comm::{Conduit, kit::say::write_all},
     error::{Error, Result},
+    file_names::{behind_links, is_descriptor},
     memory::limits,
 };
 

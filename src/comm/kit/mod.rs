@@ -3,6 +3,7 @@
 pub(crate) mod cores;
 pub(crate) mod mutex;
 pub(super) mod peers;
+pub(super) mod process;
 pub(super) mod random;
 pub(crate) mod say;
 pub(super) mod slab;

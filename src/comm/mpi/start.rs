@@ -33,13 +33,13 @@ use crate::{
     comm::{
         Conduit,
         am::Am,
-        kit::{cores, say::say},
+        kit::{cores, process, say::say},
         layers::{self, Layer, WITHOUT_EFFECT},
         node::{
             Held, Member,
             agent::{Agent, Answers},
             joined::Joined,
-            keeping, threads_of_this_process,
+            keeping,
         },
         start::{
             Body,
@@ -113,9 +113,9 @@ fn world() -> Result<MPI_Comm, Error> {
     refuse_children()?;
     check_library()?;
     if !ffi::is_running() {
-        let before = threads_of_this_process().unwrap_or(0);
+        let before = process::threads().unwrap_or(0);
         ffi::initialise().map_err(failed("starting MPI"))?;
-        let threads = threads_of_this_process().unwrap_or(0).saturating_sub(before);
+        let threads = process::threads().unwrap_or(0).saturating_sub(before);
         THREADS_OF_MPI.store(threads, Ordering::Relaxed);
         exit::is_ours();
     }

@@ -18,11 +18,11 @@ use std::{
 use super::{
     Fabric, Patience, Supervisor,
     control::{CALLS, TAG},
-    threads_of_this_process,
 };
 use crate::comm::{
     Atomic, Capabilities, Conduit, Event, Events, Full, Issued, Local, Mail, Native, Network, Operations, Ordering as Order,
-    Progress, PublishedWait, Remote, SignalWord, Token, Topology, WaitWord, kit::mutex::Mutex,
+    Progress, PublishedWait, Remote, SignalWord, Token, Topology, WaitWord,
+    kit::{mutex::Mutex, process},
 };
 
 /// One rank of a machine. Every rank in its calls is one of the machine, by its number in the job.
@@ -261,7 +261,7 @@ impl Conduit for Member {
     fn publish_wait(&self, awaited: Option<usize>, object: &str) {
         let control = self.fabric.control(self.own);
         // Another thread of the rank may do what the awaited one waits for.
-        let are_known = || threads_of_this_process().is_ok_and(|threads| threads <= self.threads);
+        let are_known = || process::threads().is_ok_and(|threads| threads <= self.threads);
         let awaited = awaited.filter(|_| self.threads == usize::MAX || are_known());
         let word = control.wait.load(Ordering::Relaxed);
         if awaited.is_some() && PublishedWait::word_after(word, awaited) != word {

@@ -24,7 +24,7 @@ use rustix::{
 };
 
 use super::key_values::{Idle, KeyValues, Refused, Result};
-use crate::comm::node::threads_of_this_process;
+use crate::comm::kit::process;
 
 /// The library by its name, which has stood for versions 2 to 5.
 const LIBRARY: &str = "libpmix.so.2";
@@ -142,11 +142,11 @@ impl Pmix {
             parent: getppid(),
             _library: library,
         };
-        let before = threads_of_this_process().unwrap_or(0);
+        let before = process::threads().unwrap_or(0);
         // SAFETY: fills the process; there are no further arguments.
         let status = unsafe { init(&raw mut pmix.own, null(), 0) };
         pmix.check("PMIx_Init", status)?;
-        pmix.threads = threads_of_this_process().unwrap_or(0).saturating_sub(before);
+        pmix.threads = process::threads().unwrap_or(0).saturating_sub(before);
         let mut lost = LOST_CONNECTION;
         // SAFETY: the code is read during the call, which returns when the handler is there; no caller is to be told.
         unsafe { on_event(&raw mut lost, 1, null(), 0, is_lost, null(), null_mut()) };

@@ -34,8 +34,8 @@ use super::{
 };
 use crate::{
     comm::{
-        kit::say::write_all,
-        node::{Fabric, Member, ended_by, keeping, threads_of_this_process},
+        kit::{process, say::write_all},
+        node::{Fabric, Member, ended_by, keeping},
     },
     error::Error,
 };
@@ -245,7 +245,7 @@ fn reap(child: &Child) -> Option<End> {
 fn other_threads() -> Result<usize, Error> {
     let deadline = Instant::now() + LAST_STEPS;
     loop {
-        let threads = threads_of_this_process().map_err(|e| Error::system("counting the threads of this process", e))?;
+        let threads = process::threads().map_err(|e| Error::system("counting the threads of this process", e))?;
         let others = threads.saturating_sub(1);
         if others == 0 || Instant::now() >= deadline {
             return Ok(others);

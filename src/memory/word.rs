@@ -63,7 +63,7 @@ impl WaitWord {
 
     /// Lets others run: the checker has no kernel to sleep in.
     #[cfg(loom)]
-    pub fn sleep(&self, _: u32, _: Duration) {
+    pub(crate) fn sleep(&self, _: u32, _: Duration) {
         loom::thread::yield_now();
     }
 

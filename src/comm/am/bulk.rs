@@ -94,7 +94,7 @@ impl BulkTable {
     }
 }
 
-/// Returns true if a piece took so long that its peer did not look.
+/// Returns true if a piece took longer than a peer that looks would need.
 pub(super) fn was_late(begun: Instant) -> bool {
     begun.elapsed() > PROMPT
 }

@@ -310,11 +310,11 @@ pub(in crate::comm::ib) enum To<'a> {
         first_packet: u32,
         /// Reads and atomics under way at once: [`Limits::read_depth`] at most.
         read_depth: u8,
-        /// An answer is awaited for about 4.096 µs times two to this power; 0 is for ever.
+        /// An answer is awaited for about 4.096 µs times two to this power; 0 means no limit.
         timeout: u8,
-        /// Retries of what was not answered. Take 6: with 7 soft-RoCE tries for ever.
+        /// Retries of what was not answered. Take 6: with 7 soft-RoCE never gives up.
         retries: u8,
-        /// Retries of what met no receive; 7 is for ever.
+        /// Retries of what met no receive; 7 means no limit.
         receive_retries: u8,
     },
     /// As it was created: forgets its peer, and drops all works without a completion.

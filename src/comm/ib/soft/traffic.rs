@@ -96,7 +96,7 @@ pub(super) enum Trouble {
     Refused { by: Place, here: Failure, receive: Option<Failure> },
 }
 
-/// Counts a try. Returns true if it is allowed; seven are for ever, as with soft-RoCE.
+/// Counts a try. Returns true if it is allowed. A limit of seven means no limit, as with soft-RoCE.
 pub(super) fn try_again(tries: &mut u8, most: u8) -> bool {
     *tries = tries.saturating_add(1);
     *tries <= most || most == 7

@@ -146,7 +146,7 @@ impl World {
         true
     }
 
-    /// The adapter tells that some items were carried out.
+    /// The adapter reports that some items were carried out.
     fn complete(&mut self, at: usize) -> bool {
         let end = &mut self.ends[at];
         let count = self.random.below(end.executed.len() + 1);

@@ -9,17 +9,17 @@ use std::collections::BTreeMap;
 
 /// Of each row. A folder that shrinks takes its budget with it; what makes one grow has to find the lines elsewhere in it.
 const BUDGETS: &[(&str, usize)] = &[
-    ("src", 385),
-    ("src/array", 5848),
+    ("src", 413),
+    ("src/array", 5824),
     ("src/calls", 360),
     ("src/comm", 24),
     ("src/comm/am", 3756),
     ("src/comm/engine", 1940),
     ("src/comm/ib", 5279),
-    ("src/comm/kit", 231),
+    ("src/comm/kit", 245),
     ("src/comm/layers", 477),
     ("src/comm/mpi", 1026),
-    ("src/comm/node", 1900),
+    ("src/comm/node", 1888),
     ("src/comm/protocol", 1270),
     ("src/comm/simulated", 2150),
     ("src/comm/soft", 878),
@@ -52,7 +52,7 @@ pub fn over(rows: &BTreeMap<String, usize>) -> Vec<String> {
         Some(budget) => Some(format!("{row}: {lines} lines of code, its budget is {budget}")),
         None => Some(format!("{row}: {lines} lines of code and no budget in xtask/src/lint/lines.rs")),
     };
-    rows.iter().filter(|(row, _)| row.starts_with("src")).filter_map(over).collect()
+    rows.iter().filter_map(over).collect()
 }
 
 /// The sources that are not for tests.
@@ -81,14 +81,13 @@ fn test_modules(source: &Source) -> Vec<String> {
     source.code.test_modules.iter().map(|module| format!("{folder}/{module}")).collect()
 }
 
-/// The row that a file belongs to: a floor or a network, a folder of `src`, or `src` itself; of other packages, the package's folder.
+/// The row that a file belongs to: a floor or a network, a folder of `src`, or `src` itself.
 fn row_of(path: &str) -> String {
     let parts: Vec<&str> = path.split('/').collect();
     match parts[..] {
         ["src", "comm", folder, _, ..] => format!("src/comm/{folder}"),
-        [top, folder, _, ..] => format!("{top}/{folder}"),
-        [top, ..] => top.to_owned(),
-        [] => String::new(),
+        ["src", folder, _, ..] => format!("src/{folder}"),
+        _ => "src".to_owned(),
     }
 }
 
@@ -146,7 +145,7 @@ mod tests {
     fn what_exceeds_its_budget_is_found() {
         let of = |row: &str| budget(row).expect("a budget");
         let [array, kit] = ["src/array", "src/comm/kit"].map(of);
-        let rows = [("src/array", array), ("src/comm/kit", kit + 1), ("src/comm/new", 3), ("tests/new", 3)];
+        let rows = [("src/array", array), ("src/comm/kit", kit + 1), ("src/comm/new", 3)];
         let rows = rows.map(|(row, lines)| (row.to_owned(), lines)).into();
         let expected = [
             format!("src/comm/kit: {} lines of code, its budget is {kit}", kit + 1),

@@ -40,10 +40,10 @@ use super::{
     Conduit, Network,
     kit::{mutex::Mutex, say::say},
     layers::{self, Layer},
-    node::{Fabric, Member, keeping},
+    node::{Member, keeping},
     soft::{Form, Picos, Ranks as Turns},
     start::{
-        Body, Named, Ranks, contain,
+        Body, Named, Ranks, contain, life,
         modelled::Modelled,
         settings::{Computing, NO_DEVICES, Settings},
     },
@@ -77,7 +77,7 @@ pub(super) fn run(settings: &Settings, body: &Body<'_>, modelled: Modelled) -> R
         return Err(Error::Launch("a simulated network has no layer +delayed: its model says when a put is visible".into()));
     }
     let nodes = settings.ranks.div_ceil(machine.ranks_per_node);
-    let settings = &Settings { ranks_per_node: Some(machine.ranks_per_node), ..settings.clone() };
+    let settings = &Settings { ranks_per_node: Some(machine.ranks_per_node), large_pages: false, ..settings.clone() };
     if machine.agent.is_some() && settings.computing == Computing::Skipped {
         let why = "moves all bytes over queue pairs, so no array can go without contents (GA_COMPUTING=skip); take one without [agents]";
         return Err(Error::Launch(format!(
@@ -94,8 +94,7 @@ pub(super) fn run(settings: &Settings, body: &Body<'_>, modelled: Modelled) -> R
     if let Some(&(node, ..)) = settings.faults.stalls.iter().find(|stall| stall.0 >= nodes) {
         return Err(named("node", node, nodes));
     }
-    let fabric = Fabric::new(settings.ranks, settings.heap, false).map_err(|error| Error::system("reserving the heap", error))?;
-    let fabric = Arc::new(fabric);
+    let fabric = life::fabric(settings)?;
     fabric.keep_from_children().map_err(keeping)?;
     let turns = Turns::new(settings.form, settings.ranks);
     let world =

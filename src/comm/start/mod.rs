@@ -6,6 +6,7 @@
 //! | `settings` | what a network needs to start ranks |
 //! | `launcher`, `bootstrap` | the launcher that started this process; how its processes meet |
 //! | `shared_memory`, `threads` | ranks that are processes of a machine, or threads of a process |
+//! | `life` | the life of a rank: its start, its end, and what others learn of that |
 //! | `one_machine` | the conduits of jobs of one machine |
 //! | `devices` | ranks that each drive a device of their own: how they start |
 //! | `modelled` | networks whose own code runs in virtual time |
@@ -13,6 +14,7 @@
 pub(super) mod bootstrap;
 pub(super) mod devices;
 pub(crate) mod launcher;
+pub(super) mod life;
 pub(super) mod modelled;
 pub(super) mod one_machine;
 pub(crate) mod settings;

@@ -25,27 +25,30 @@ use crate::{
 /// is still held.
 type Joint = (Arc<dyn Conduit>, Option<Agent>);
 
+/// Waits for the ranks of all machines at the end.
+type AwaitOthers<'a> = &'a dyn Fn() -> Result<(), String>;
+
 /// Runs a body as one rank of a job of one machine, until no other rank needs it.
 pub(super) fn rank(settings: &Settings, member: Member, body: &Body<'_>) -> Result<(), String> {
     let (conduit, agent) = joint(settings, member).map_err(|error| error.to_string())?;
-    run(conduit, agent, settings, body, leave)
+    run(conduit, agent, settings, body, None)
 }
 
-/// As [`rank`], with the caller's own wire for active messages between the nodes, and the caller's own end: [`leave`], or one
-/// that waits for the ranks of other machines too.
+/// As [`rank`], with the caller's own wire for active messages between the nodes, and a wait for the ranks of other machines if there may
+/// be any.
 pub(super) fn rank_over<W: Wire + 'static>(
     settings: &Settings,
     member: Member,
     body: &Body<'_>,
     wire: impl FnOnce(&Member) -> Result<W, Error>,
-    end: impl FnOnce(&dyn Conduit, Result<(), String>) -> Result<(), String>,
+    await_others: Option<AwaitOthers<'_>>,
 ) -> Result<(), String> {
     let joint = match member.topology().is_all_mapped() {
         true => Ok((Arc::new(member) as Arc<dyn Conduit>, None)),
         false => wire(&member).and_then(|wire| over(wire, settings, member)),
     };
     let (conduit, agent) = joint.map_err(|error| error.to_string())?;
-    run(conduit, agent, settings, body, end)
+    run(conduit, agent, settings, body, await_others)
 }
 
 fn run(
@@ -53,18 +56,25 @@ fn run(
     agent: Option<Agent>,
     settings: &Settings,
     body: &Body<'_>,
-    end: impl FnOnce(&dyn Conduit, Result<(), String>) -> Result<(), String>,
+    await_others: Option<AwaitOthers<'_>>,
 ) -> Result<(), String> {
-    let outcome = end(&*conduit, body(conduit.clone(), settings.cores));
+    let outcome = leave(&*conduit, body(conduit.clone(), settings.cores), await_others);
     // Before the network: layers hold memory that it may still read.
     drop(agent);
     outcome
 }
 
-/// The end of a rank of a job of one machine.
-pub(super) fn leave(conduit: &dyn Conduit, outcome: Result<(), String>) -> Result<(), String> {
+/// The end of a body.
+fn leave(conduit: &dyn Conduit, outcome: Result<(), String>, await_others: Option<AwaitOthers<'_>>) -> Result<(), String> {
+    if let (Err(words), Some(_)) = (&outcome, &await_others) {
+        // The launcher ends ranks without a word; ranks of other machines learn the cause by this.
+        conduit.end(words);
+    }
     outcome?;
     conduit.drain();
+    if let Some(await_others) = await_others {
+        await_others()?;
+    }
     conduit.leave();
     Ok(())
 }

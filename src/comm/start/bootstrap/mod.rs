@@ -25,7 +25,10 @@ mod pmix;
 mod root;
 
 #[cfg(feature = "mpi")]
-pub(in crate::comm) use self::{exit::at_exit, line::Line};
+pub(in crate::comm) use self::{
+    exit::{at_exit, end_process},
+    line::Line,
+};
 
 use crate::error::Error;
 

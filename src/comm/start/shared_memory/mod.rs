@@ -29,7 +29,7 @@ use rustix::{
 
 use self::{output::Forwarder, statuses::Statuses};
 use super::{
-    Named, Ranks, one_machine,
+    Named, Ranks, life, one_machine,
     settings::{DEVICES, Settings},
 };
 use crate::{
@@ -77,9 +77,7 @@ pub(super) fn run(settings: &Settings, body: &(dyn Fn(Member) -> Result<(), Stri
              threads, use `harness = false` in integration tests, or choose the threads conduit (GA_NETWORK=threads)"
         )));
     }
-    let fabric = Arc::new(
-        Fabric::new(settings.ranks, settings.heap, settings.large_pages).map_err(|e| Error::system("reserving the heap", e))?,
-    );
+    let fabric = life::fabric(settings)?;
     let statuses = Statuses::kept().map_err(|e| Error::system("asking for the ends of ranks", e))?;
     // What is buffered now would otherwise be printed by every child again.
     let _ = write_all(io::stdout(), b"");

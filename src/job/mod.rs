@@ -84,7 +84,7 @@ impl AsRef<Group> for Job {
 
 impl Job {
     /// A rank over a conduit, on a machine whose ranks share so many cores.
-    fn start(conduit: Arc<dyn Conduit>, start: &launch::Start, cores: usize) -> Result<Self> {
+    fn start(conduit: Arc<Conduit>, start: &launch::Start, cores: usize) -> Result<Self> {
         let (state, scratch) = JobState::new(conduit.clone(), start.settings.timeout, start.memory, start.settings.stats)?;
         start.wanted.start(&conduit);
         let inner = Arc::new(state);
@@ -96,7 +96,7 @@ impl Job {
     pub(crate) fn finish(&self) -> Result<()> {
         // Before the collectives of the table: who waits for a rank in vain learns by this that it has ended, and what others are in
         // is never taken for a part of the table.
-        self.inner.conduit().publish_end();
+        self.inner.conduit().supervision().publish_end();
         self.world.settle(Op::End, 0)?;
         if self.inner.counts.is_none() {
             return Ok(());

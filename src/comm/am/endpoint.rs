@@ -39,7 +39,7 @@ use super::{
     wire::{Arrival, BulkKind, Ended, Limits, Piece, Result, Tag, Wire},
 };
 use crate::comm::{
-    Conduit, Event, Mail, Token, Topology,
+    Event, Mail, Token, Topology,
     kit::peers::Peers,
     node::{Member, Note, Supervisor},
     protocol::beats::Beats,

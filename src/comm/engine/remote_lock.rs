@@ -122,7 +122,7 @@ mod tests {
                 Call::Poll | Call::PutSignal { .. } => None,
             }
         });
-        (Engine::new(Arc::new(fake), timeout), word)
+        (fake.engine(timeout), word)
     }
 
     type Word = Arc<Mutex<u64>>;

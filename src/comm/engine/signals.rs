@@ -17,7 +17,7 @@ use std::sync::atomic::{Ordering, fence};
 
 use super::{Engine, Label, Road, requests::Direction};
 use crate::{
-    comm::{AtomicOp, Local, Remote, SignalOp, SignalWord},
+    comm::{AtomicOp, Local, Operation, Remote, SignalOp, SignalWord},
     error::Error,
 };
 
@@ -89,12 +89,10 @@ impl Engine {
     ) -> Result<(), Error> {
         fence(Ordering::SeqCst);
         let call = self.begin_unordered(label.clone());
-        let local = Local { ptr: bytes.as_ptr().cast_mut(), len: bytes.len() };
-        let issued = self.issue(&call, (rank, direction), bytes.len(), |token| {
-            // SAFETY: the slice is borrowed until the call is complete: `finish_call` does not return before. It is no longer than the
-            // network takes, and the callers' types guarantee that `signal` names a word of a committed block.
-            unsafe { self.conduit.put_signal(Remote { rank, offset }, local, signal, token) }
-        });
+        let operation = Operation::PutSignal { to: Remote { rank, offset }, local: Local::of(bytes), signal };
+        // SAFETY: the slice is borrowed until the call is complete: `finish_call` does not return before. It is no longer than the
+        // network takes, and the callers' types guarantee that `signal` names a word of a committed block.
+        let issued = unsafe { self.issue(&call, direction, operation) };
         self.finish_call(call, issued)
     }
 
@@ -137,7 +135,7 @@ mod tests {
         });
         fake.capabilities.native.signals = true;
         fake.capabilities.order.put_put = ordered;
-        act(&Engine::new(Arc::new(fake), None), &Label::new("a", "put_signal"));
+        act(&fake.engine(None), &Label::new("a", "put_signal"));
         list.lock().unwrap().clone()
     }
 

@@ -8,7 +8,7 @@ use super::{
     requests::{Call, Direction, Label, Owner, RequestId},
 };
 use crate::{
-    comm::{Atomic, AtomicOp, Issued, Local, Remote, Token, apply_atomic},
+    comm::{Atomic, AtomicOp, Issued, Local, Operation, Remote, apply_atomic},
     element::Element,
     error::Error,
 };
@@ -39,7 +39,7 @@ impl Engine {
     /// Adds a put to a call, waiting while the window is full.
     ///
     /// # Safety
-    /// As [`Operations::put`](crate::comm::Operations::put), until the request is complete.
+    /// As [`Operation`] says, until the request is complete.
     pub(crate) unsafe fn put(&self, call: &Call, rank: usize, offset: usize, ptr: *const u8, len: usize) -> Result<(), Error> {
         // SAFETY: the caller's promise; a put only reads the memory.
         unsafe { self.transfer(Direction::Put, call, rank, offset, ptr.cast_mut(), len) }
@@ -48,7 +48,7 @@ impl Engine {
     /// Adds a get to a call, waiting while the window is full.
     ///
     /// # Safety
-    /// As [`Operations::get`](crate::comm::Operations::get), until the request is complete.
+    /// As [`Operation`] says, until the request is complete.
     pub(crate) unsafe fn get(&self, call: &Call, rank: usize, offset: usize, ptr: *mut u8, len: usize) -> Result<(), Error> {
         // SAFETY: the caller's promise.
         unsafe { self.transfer(Direction::Get, call, rank, offset, ptr, len) }
@@ -57,8 +57,7 @@ impl Engine {
     /// In pieces that the network takes.
     ///
     /// # Safety
-    /// As [`Operations::put`](crate::comm::Operations::put) or [`Operations::get`](crate::comm::Operations::get), until the request is
-    /// complete.
+    /// As [`Operation`] says, until the request is complete.
     pub(super) unsafe fn transfer(
         &self,
         direction: Direction,
@@ -74,26 +73,25 @@ impl Engine {
             let part = (len - at).min(longest);
             // SAFETY: inside the caller's memory, which is valid as long as the conduit needs it.
             let (place, local) = (Remote { rank, offset: offset + at }, Local { ptr: unsafe { ptr.add(at) }, len: part });
-            self.issue(call, (rank, direction), part, |token| match direction {
-                // SAFETY: the caller's promise.
-                Direction::Put | Direction::Signal => unsafe { self.conduit.put(place, local, token) },
-                // SAFETY: the caller's promise.
-                Direction::Get => unsafe { self.conduit.get(place, local, token) },
-            })?;
+            let operation = match direction {
+                Direction::Put | Direction::Signal => Operation::Put { to: place, local },
+                Direction::Get => Operation::Get { from: place, local },
+            };
+            // SAFETY: the caller's promise.
+            unsafe { self.issue(call, direction, operation) }?;
             at += part;
         }
         Ok(())
     }
 
-    /// Starts a transfer of `len` bytes of a call when it has its place in the window, behind those that it must not overtake.
-    pub(super) fn issue(
-        &self,
-        call: &Call,
-        (rank, direction): (usize, Direction),
-        len: usize,
-        start: impl FnOnce(Token) -> Issued,
-    ) -> Result<(), Error> {
-        let window = self.capabilities.window;
+    /// Starts a transfer of a call when it has its place in the window, behind those that it must not overtake.
+    ///
+    /// # Safety
+    /// As [`Operation`] says, until the request is complete.
+    pub(super) unsafe fn issue(&self, call: &Call, direction: Direction, operation: Operation<'_>) -> Result<(), Error> {
+        let (rank, window) = (operation.rank(), self.capabilities.window);
+        // SAFETY: the caller's promise.
+        let start = |token| unsafe { self.conduit.issue(operation, token) };
         let (mut lasting, mut is_flushed) = (None, false);
         loop {
             let mut table = self.lock();
@@ -114,11 +112,11 @@ impl Engine {
             }
             if table.in_flight < window {
                 let token = table.token(call);
-                if len <= SHORT && direction != Direction::Get {
+                if operation.bytes() <= SHORT && direction != Direction::Get {
                     // Under the table's lock: if it is not complete at once, it is in the table before anybody completes it.
                     match start(token) {
-                        Issued::Pending => table.admit(call, rank, direction),
                         Issued::Complete => table.put_begins(call, rank, direction),
+                        _ => table.admit(call, rank, direction),
                     }
                     return Ok(());
                 }
@@ -135,7 +133,7 @@ impl Engine {
                 return Ok(());
             }
             drop(table);
-            lasting.get_or_insert_with(|| Lasting::new(&*self.conduit, self.timeout)).look(&Room { rank, window })?;
+            lasting.get_or_insert_with(|| Lasting::new(&self.conduit, self.timeout)).look(&Room { rank, window })?;
             self.progress();
             // A completion is reported once. If that poll got the last one, a wait would be for one transfer more.
             if self.lock().in_flight >= window {
@@ -172,7 +170,7 @@ impl Engine {
     ) -> Result<u64, Error> {
         if road == Road::Processor {
             self.check(label.operation)?;
-            let base = self.conduit.mapped(rank).expect("a mapped rank");
+            let base = self.conduit.mapped_segment(rank).expect("a mapped rank");
             // SAFETY: `offset` names an aligned word of a committed block, as the callers' types guarantee.
             return Ok(unsafe { apply_atomic(base.as_ptr().add(offset), op, width, operand, comparand) });
         }
@@ -218,8 +216,8 @@ impl Engine {
         request.peer = rank;
         let request = self.lock().enter(request);
         let atomic = Atomic { op, width, operand, comparand };
-        // SAFETY: `offset` names an aligned word of a committed block, as the callers' types guarantee.
-        unsafe { self.conduit.atomic(Remote { rank, offset }, atomic, request.into()) };
+        // SAFETY: `offset` names an aligned word of a committed block, as the callers' types guarantee. The end is an event.
+        let _ = unsafe { self.conduit.issue(Operation::Atomic { word: Remote { rank, offset }, atomic }, request.into()) };
         Ok(request)
     }
 
@@ -318,8 +316,6 @@ impl Engine {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
     use crate::comm::testing::Fake;
 
@@ -327,7 +323,7 @@ mod tests {
     fn a_window_that_stays_full_is_a_timeout() {
         let mut fake = Fake::new(|_| None);
         fake.capabilities.window = 1;
-        let engine = Engine::new(Arc::new(fake), Some(0.02));
+        let engine = fake.engine(Some(0.02));
         let call = engine.begin(Label::new("a", "put"));
         // SAFETY: the network reads nothing.
         let put = || unsafe { engine.put(&call, 1, 0, [2; 8].as_ptr(), 8) };

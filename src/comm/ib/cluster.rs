@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{
     comm::{
-        Conduit, Connect,
+        Connect,
         node::Member,
         protocol::connection::{self, Way},
         start::{

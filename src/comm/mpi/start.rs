@@ -38,7 +38,6 @@ use crate::{
         node::{
             Held, Member,
             agent::{Agent, Answers},
-            joined::Joined,
             keeping,
         },
         start::{
@@ -62,7 +61,7 @@ pub(super) static THREADS_OF_MPI: AtomicUsize = AtomicUsize::new(0);
 #[derive(Debug)]
 struct Rank {
     mpi: Arc<Mpi>,
-    conduit: Arc<dyn Conduit>,
+    conduit: Arc<Conduit>,
     comm: Comm,
     agent: Option<Agent>,
     /// Tells a neighbour that this process lives.
@@ -98,7 +97,7 @@ pub(crate) fn run_on(
     comm: MPI_Comm,
     settings: &Settings,
     guest: bool,
-    body: impl FnOnce(Arc<dyn Conduit>, usize) -> Result<(), String>,
+    body: impl FnOnce(Arc<Conduit>, usize) -> Result<(), String>,
 ) -> Result<(), Error> {
     let rank = Rank::start(comm, settings, guest)?;
     let outcome = contain(|| body(rank.conduit.clone(), rank.cores));
@@ -209,7 +208,7 @@ impl Rank {
         let agents = if has_agent { Agent::threads(together) } else { 0 };
         let known = 1 + THREADS_OF_MPI.load(Ordering::Relaxed) + agents;
         let patient = if crowded { 0 } else { together };
-        let member = Member::new(fabric.clone(), topology.clone(), patient, known);
+        let member = Member::new(fabric.clone(), topology.clone(), patient, Some(known));
         let wire =
             MpiWire::new(comm).map_err(|broken| Error::Launch(format!("starting a job on an MPI communicator: {broken}")))?;
         let mpi = Arc::new(Am::new(wire, &member, has_thread, settings.may_give_up(), settings.silence));
@@ -218,12 +217,12 @@ impl Rank {
         if before.is_some() {
             settings.pin_among(local, together);
         }
-        let conduit: Arc<dyn Conduit> = if !answers {
-            Arc::new(member)
+        let conduit: Arc<Conduit> = if !answers {
+            Arc::new(Conduit::mapped(member))
         } else if settings.layers.iter().any(|&layer| layer != Layer::Hidden) {
-            Arc::new(Joined::new(member, layers::stack(&settings.layers, rank, mpi.clone())))
+            Arc::new(Conduit::with_network(member, layers::stack(&settings.layers, rank, mpi.clone())))
         } else {
-            Arc::new(Joined::new(member, mpi.clone()))
+            Arc::new(Conduit::with_network(member, mpi.clone()))
         };
         exit::begins(&mpi, guest);
         let held = mpi.fabric().hold(local).map_err(|e| Error::system("making the lock of a rank", e))?;

@@ -105,7 +105,7 @@ impl Rank {
         let of_device = if topology.is_all_mapped() { 0 } else { settings.device.threads() };
         let known = 1 + threads + Agent::threads(together) + of_device;
         let patient = if crowded { 0 } else { together };
-        let member = Member::new(fabric.clone(), topology.clone(), patient, known);
+        let member = Member::new(fabric.clone(), topology.clone(), patient, Some(known));
         let held = fabric.hold(local).map_err(|e| Error::system("making the lock of a rank", e))?;
         let agent = Agent::watching(&topology, &fabric, None, Some(launched::gone));
         let agent = agent.map_err(|e| Error::system("starting the thread that sees the end of other ranks", e))?;

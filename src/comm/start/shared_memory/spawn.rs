@@ -53,7 +53,7 @@ pub(super) fn rank_process(
         fabric.end(Some(rank), &words);
         return FAILED;
     }
-    let member = Member::new(fabric.clone(), settings.topology(rank), settings.cores, 1 + settings.threads_of_a_rank());
+    let member = Member::new(fabric.clone(), settings.topology(rank), settings.cores, Some(1 + settings.threads_of_a_rank()));
     let Err(words) = contain(|| body(member)) else {
         fabric.set_finished(rank);
         return 0;

@@ -14,7 +14,7 @@ const BUDGETS: &[(&str, usize)] = &[
     ("src/calls", 360),
     ("src/comm", 25),
     ("src/comm/am", 3756),
-    ("src/comm/engine", 1913),
+    ("src/comm/engine", 1874),
     ("src/comm/ib", 5279),
     ("src/comm/kit", 245),
     ("src/comm/layers", 410),
@@ -30,7 +30,7 @@ const BUDGETS: &[(&str, usize)] = &[
     ("src/index", 612),
     ("src/job", 1478),
     ("src/memory", 3237),
-    ("src/sync", 2461),
+    ("src/sync", 2460),
 ];
 
 /// Prints the report. `Ok(true)` if every folder keeps to its budget.

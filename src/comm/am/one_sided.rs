@@ -32,8 +32,8 @@ use crate::comm::{Event, Local, Token};
 /// Pieces that are begun together.
 const CHAIN: usize = 32;
 
-/// Regions in a record.
-const TOLD: usize = 12;
+/// Regions in a record: with its other words they fit into the shortest frame.
+const TOLD: usize = 10;
 
 /// Which way an operation can take now.
 enum Way {

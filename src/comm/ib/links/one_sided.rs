@@ -67,7 +67,7 @@ impl<D: Device> Links<D> {
         for &wire::Piece { there: start, key, here, len } in &pieces[..count] {
             let Some(slot) = self.free_sends.pop() else { break };
             peer.replay.posts(kind, slot);
-            let place = Target { start, key };
+            let place = Target { start, key: key.short() };
             let what = match reads {
                 Some((origin, _)) => What::Read { from: place, origin, at },
                 None => {
@@ -134,7 +134,7 @@ impl<D: Device> OneSided for Links<D> {
         // SAFETY: the caller's promise.
         let region = unsafe { self.device.register(start, len, access) }.map_err(|error| error.to_string())?;
         self.opened.push(region);
-        Ok(Opened { key: region.remote, id: region.id })
+        Ok(Opened { key: region.remote.into(), id: region.id })
     }
 
     fn shut(&mut self, opened: Opened) -> Result<()> {
@@ -171,7 +171,7 @@ impl<D: Device> OneSided for Links<D> {
             self.free_straight.push(slot);
             return Ok(false);
         };
-        let (place, lent) = (Target { start, key }, Piece { start: here, len, key: region.local });
+        let (place, lent) = (Target { start, key: key.short() }, Piece { start: here, len, key: region.local });
         let (again, kind) = match reads {
             true => (replay::Kind::Read, Kind::Read { from: place }),
             false => (replay::Kind::Write, Kind::Write { to: place }),

@@ -363,7 +363,7 @@ mod tests {
         exchange(&mut wires, 1, 0, 2);
         // SAFETY: the words outlive the wires.
         let key = unsafe { wires[1].open(words.as_mut_ptr().cast(), 64) }.unwrap().key;
-        let place = Target { start: words.as_ptr().expose_provenance() as u64, key };
+        let place = Target { start: words.as_ptr().expose_provenance() as u64, key: key.short() };
         let wire = &mut wires[0];
         while wire.receive().unwrap().is_some() {}
         // As if they had been posted before the connection broke; the peer has seen the frame, and so has the write happened.

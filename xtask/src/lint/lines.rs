@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 /// Of each row. A folder that shrinks takes its budget with it; what makes one grow has to find the lines elsewhere in it.
 const BUDGETS: &[(&str, usize)] = &[
     ("src", 413),
-    ("src/array", 5824),
+    ("src/array", 5823),
     ("src/calls", 360),
     ("src/comm", 24),
     ("src/comm/am", 3756),
@@ -29,7 +29,7 @@ const BUDGETS: &[(&str, usize)] = &[
     ("src/guide", 18),
     ("src/index", 612),
     ("src/job", 1478),
-    ("src/memory", 3237),
+    ("src/memory", 3222),
     ("src/sync", 2461),
 ];
 

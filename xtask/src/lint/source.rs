@@ -20,6 +20,8 @@ pub struct Source {
     pub paths: Vec<(usize, Vec<String>)>,
     /// Lines and names of all words of the language and of the program.
     pub words: Vec<(usize, String)>,
+    /// Lines and names of the types that the file defines outside of functions.
+    pub types: Vec<(usize, String)>,
     pub code: Code,
 }
 
@@ -34,8 +36,8 @@ impl Source {
         let tokens = TokenStream::from_str(text).map_err(|error| anyhow!("{path}: {error}"))?;
         let lines = text.lines().count();
         let code = code::of(tokens.clone());
-        let (unsafe_lines, paths, words) = (Vec::new(), Vec::new(), Vec::new());
-        let mut source = Self { path: path.to_owned(), lines, unsafe_lines, paths, words, code };
+        let (unsafe_lines, paths, words, types) = (Vec::new(), Vec::new(), Vec::new(), types(tokens.clone()));
+        let mut source = Self { path: path.to_owned(), lines, unsafe_lines, paths, words, types, code };
         source.walk(tokens, &[]);
         Ok(source)
     }
@@ -78,6 +80,19 @@ impl Source {
             }
         }
     }
+}
+
+fn types(file: TokenStream) -> Vec<(usize, String)> {
+    let tokens: Vec<TokenTree> = file.into_iter().collect();
+    let type_of = |pair: &[TokenTree]| match pair {
+        [TokenTree::Ident(word), TokenTree::Ident(name)]
+            if ["struct", "enum", "union", "trait", "type"].contains(&word.to_string().as_str()) =>
+        {
+            Some((name.span().start().line, name.to_string()))
+        }
+        _ => None,
+    };
+    tokens.windows(2).filter_map(type_of).collect()
 }
 
 fn is_path_separator(tokens: &[TokenTree]) -> bool {

@@ -4,7 +4,8 @@
 //! * nothing above `src/comm` names a conduit, but `src/job/launch.rs`, whose `run_on` is about one;
 //! * `index` and `distribution` are arithmetic: no `unsafe`, nothing of `memory` or `comm`;
 //! * `comm` names nothing of `sync`, `array` or `job`, and `sync` nothing of `array` or `job`;
-//! * a floor of `src/comm` names nothing of the floors above it, and no siblings there import each other in a circle;
+//! * no siblings in a folder of `src` import each other in a circle, and a floor of `src/comm` names nothing of the floors above it;
+//! * no two types of `src/comm` have the same name;
 //! * `src/comm/protocol` is pure: no `unsafe`, no clock, no lock, no atomic;
 //! * no source file has more than 800 lines, and no folder of `src` more lines of code than its budget;
 //! * every test file is a target of the package of the suites, which lists them.
@@ -12,6 +13,7 @@
 mod code;
 mod cycles;
 mod lines;
+mod names;
 mod source;
 
 use crate::cargo;
@@ -75,8 +77,8 @@ pub fn run(options: &Options) -> Result<bool> {
         }
         let product = lines::product(&sources);
         breaches.extend(lines::over(&lines::rows(&product)));
-        let circles = cycles::find(&product);
-        breaches.extend(circles.iter().map(|circle| format!("src/comm: import each other: {}", circle.join(", "))));
+        breaches.extend(cycles::breaches(&product));
+        breaches.extend(names::breaches(&product));
         breaches.extend(
             cycles::upward(&product)
                 .iter()

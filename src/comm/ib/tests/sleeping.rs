@@ -13,7 +13,7 @@ use crate::comm::{
         soft::{Fabric, Rules, SoftDevice},
     },
     node::{self, Member, agent::Answers},
-    protocol::connection::{Settings, Way},
+    protocol::connection::{ConnectionSettings, SetupWay},
     start::devices::directory::Directory,
 };
 
@@ -30,7 +30,7 @@ fn ranks() -> [Rank; 2] {
     let fabric = Fabric::new(Rules::default());
     let directory = Arc::new(Directory::shared(2).unwrap());
     [0, 1].map(|endpoint| {
-        let settings = Settings { endpoint, endpoints: 2, token: 7, way: Way::Overlapped, budget: 2 };
+        let settings = ConnectionSettings { endpoint, endpoints: 2, token: 7, way: SetupWay::Overlapped, budget: 2 };
         let wire = Links::new(fabric.open(DEPTHS).unwrap(), directory.clone(), settings).unwrap();
         let machine = Arc::new(node::Fabric::new(1, 16 << 20, false).unwrap());
         let member = Member::new(machine, Topology::of_machines(endpoint, &[0, 1]), 1, None);

@@ -21,7 +21,7 @@ use crate::{
         },
         kit::random::Random,
         node::{self, Member},
-        protocol::connection::{Settings, Way},
+        protocol::connection::{ConnectionSettings, SetupWay},
         start::devices::directory::Directory,
     },
     index::Loops,
@@ -57,7 +57,7 @@ fn ranks_over<D: Device + 'static>(devices: [D; 2], may_give_up: bool, rates: Ra
     devices.map(|device| {
         let device = Faulty::new(device, rates, seed + endpoint as u64);
         let posted = Box::new(device.counter());
-        let settings = Settings { endpoint, endpoints: 2, token: 7, way: Way::Overlapped, budget: 2 };
+        let settings = ConnectionSettings { endpoint, endpoints: 2, token: 7, way: SetupWay::Overlapped, budget: 2 };
         let wire = Links::new(device, directory.clone(), settings).unwrap();
         let machine = Arc::new(node::Fabric::new(1, 16 << 20, false).unwrap());
         let member = Member::new(machine, Topology::of_machines(endpoint, &[0, 1]), 1, None);
@@ -149,7 +149,7 @@ fn put_block(ranks: &mut [Rank; 2], at: usize, loops: &Loops, values: &[u64]) {
     finish(ranks, at, issued);
 }
 
-/// What is only acknowledged is, when this returns, and what is open at the other rank is known.
+/// Polls both ranks for long enough that pending acknowledgements arrive, and that each knows which memory the other has opened.
 fn settle(ranks: &mut [Rank; 2]) {
     let start = Instant::now();
     while start.elapsed() < Duration::from_millis(5) {

@@ -68,6 +68,13 @@ pub fn target() -> Result<PathBuf> {
     Ok(PathBuf::from(metadata()?["target_directory"].as_str().context("cargo metadata names no target directory")?))
 }
 
+/// A folder below that one, which is made if it is not there.
+pub fn folder(name: &str) -> Result<PathBuf> {
+    let folder = target()?.join(name);
+    fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    Ok(folder)
+}
+
 /// Every program below `examples`, with its kind: `example` or `bin`.
 pub fn examples() -> Result<Vec<(String, String)>> {
     let metadata = metadata()?;
@@ -84,9 +91,7 @@ pub fn examples() -> Result<Vec<(String, String)>> {
 
 fn metadata() -> Result<Value> {
     let outcome = child::run(&mut command(&["metadata", "--no-deps", "--format-version", "1"]), BUILD_LIMIT)?;
-    if !outcome.success() {
-        bail!("cargo metadata: {}\n{}", outcome.end, outcome.tail(10));
-    }
+    let outcome = outcome.succeeded("cargo metadata")?;
     serde_json::from_str(&outcome.stdout).context("cargo metadata is no JSON")
 }
 

@@ -246,8 +246,5 @@ fn statistic(host: &str, file: &str) -> Result<String> {
 
 fn ip(arguments: &[&str]) -> Result<String> {
     let outcome = child::run(Command::new("ip").args(arguments), LIMIT)?;
-    if !outcome.success() {
-        bail!("ip {}: {}", arguments.join(" "), outcome.tail(3));
-    }
-    Ok(outcome.stdout)
+    Ok(outcome.succeeded(format_args!("ip {}", arguments.join(" ")))?.stdout)
 }

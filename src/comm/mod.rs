@@ -53,8 +53,8 @@ pub(crate) mod waist;
 pub use ib::Bare;
 pub(crate) use node::{Conduit, PublishedWait};
 pub(crate) use waist::{
-    Atomic, Awaited, BLOCK_LEVELS, Cause, Connect, Event, Events, Issued, LeaveStep, Local, Mail, Nap, Network, Operation,
-    Remote, SignalOp, SignalWord, Slept, Spot, Spots, Strided, Token, Topology, VirtualTime, Word,
+    Announcement, Atomic, Awaited, BLOCK_LEVELS, Cause, Connect, Event, Events, Issued, LeaveStep, Local, Mail, Nap, Network,
+    Operation, Remote, SignalOp, SignalWord, Slept, Spot, Spots, Strided, Token, Topology, VirtualTime,
 };
 pub use waist::{Capabilities, Connections, Native, Ordering, Progress};
 

@@ -4,7 +4,7 @@ use std::{io, ops::Range};
 
 use super::{Am, peer::BlockKind, wire::Wire};
 use crate::comm::{
-    Awaited, Capabilities, Connections, Events, Issued, LeaveStep, Nap, Network, Operation, Progress, Slept, Token, Word,
+    Announcement, Awaited, Capabilities, Connections, Events, Issued, LeaveStep, Nap, Network, Operation, Progress, Slept, Token,
 };
 
 impl<W: Wire> Network for Am<W> {
@@ -97,10 +97,10 @@ impl<W: Wire> Network for Am<W> {
         self.is_settled()
     }
 
-    fn tell(&self, word: Word<'_>) {
+    fn tell(&self, word: Announcement<'_>) {
         match word {
-            Word::Note(rank, note) => self.queue_note(rank, note),
-            Word::End { culprit, cause } => self.tell_end(culprit, cause),
+            Announcement::Note(rank, note) => self.queue_note(rank, note),
+            Announcement::End { culprit, cause } => self.tell_end(culprit, cause),
         }
     }
 

@@ -183,7 +183,7 @@ mod tests {
 
     use super::*;
     use crate::comm::{
-        Conduit, Network, Word,
+        Announcement, Conduit, Network,
         node::agent::Answers,
         testing::apart::{Machines, Slow},
     };
@@ -203,7 +203,7 @@ mod tests {
         let (member, am) = machines.network(0);
         std::thread::spawn(move || {
             let _member = member;
-            am.tell(Word::Note(1, Note::bare(What::Wave)));
+            am.tell(Announcement::Note(1, Note::bare(What::Wave)));
             ends.0.send(am.settle())
         });
         assert_eq!(ends.1.recv_timeout(Duration::from_secs(10)), Ok(true));

@@ -102,8 +102,11 @@ mod tests {
     };
 
     /// A lock word at the other rank, and what the network does instead of its duty.
-    fn engine(timeout: Option<f64>, fault: impl Fn(Call) -> Option<Option<Event>> + Send + Sync + 'static) -> (Engine, Word) {
-        let word = Word::default();
+    fn engine(
+        timeout: Option<f64>,
+        fault: impl Fn(Call) -> Option<Option<Event>> + Send + Sync + 'static,
+    ) -> (Engine, Announcement) {
+        let word = Announcement::default();
         let there = word.clone();
         let fake = Fake::new(move |call| {
             if let Some(answer) = fault(call) {
@@ -126,7 +129,7 @@ mod tests {
         (fake.engine(timeout), word)
     }
 
-    type Word = Arc<Mutex<u64>>;
+    type Announcement = Arc<Mutex<u64>>;
 
     fn add<T: Accumulate>(engine: &Engine, value: T) -> Result<()> {
         let label = Label::new("a", "accumulate");

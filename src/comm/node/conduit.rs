@@ -30,11 +30,11 @@ use rustix::time::{ClockId, clock_gettime};
 use super::{
     INHERITED,
     member::Member,
-    supervision::{Published, Supervision},
+    supervision::{Shown, Supervision},
 };
 use crate::comm::{
-    Awaited, Capabilities, Connections, Events, Issued, LeaveStep, Nap, Network, Operation, Slept, Token, Topology, VirtualTime,
-    WaitWord, Word,
+    Announcement, Awaited, Capabilities, Connections, Events, Issued, LeaveStep, Nap, Network, Operation, Slept, Token, Topology,
+    VirtualTime, WaitWord,
 };
 
 /// Looks at a word before the network is asked. They take as long as ranks of one node need that arrive together.
@@ -62,7 +62,7 @@ pub(crate) struct Conduit {
     time: Option<Arc<dyn VirtualTime>>,
     /// No other rank maps this rank's memory: what it waits for comes over the network, or from its own threads.
     is_alone: bool,
-    published: Published,
+    shown: Shown,
 }
 
 /// A call that takes time, where time is virtual.
@@ -81,7 +81,7 @@ impl Conduit {
     /// A rank all of whose job's memory is mapped.
     pub(crate) fn mapped(member: Member) -> Self {
         let capabilities = member.capabilities().clone();
-        Conduit { member, capabilities, network: None, time: None, is_alone: false, published: Published::default() }
+        Conduit { member, capabilities, network: None, time: None, is_alone: false, shown: Shown::default() }
     }
 
     /// A rank with a network. The member's topology says which memory is mapped.
@@ -134,7 +134,7 @@ impl Conduit {
 
     /// What ranks publish about themselves and find out about others.
     pub(crate) fn supervision(&self) -> Supervision<'_> {
-        Supervision::new(self, &self.member, &self.published)
+        Supervision::new(self, &self.member, &self.shown)
     }
 
     /// The call takes time, where that is virtual, until the answer is dropped.
@@ -480,11 +480,11 @@ impl Conduit {
         if let Some(time) = &self.time {
             time.wake_all();
         }
-        self.tell(Word::End { culprit: self.rank(), cause });
+        self.tell(Announcement::End { culprit: self.rank(), cause });
     }
 
     /// Passes a word on to other machines, if there are any.
-    pub(super) fn tell(&self, word: Word<'_>) {
+    pub(super) fn tell(&self, word: Announcement<'_>) {
         if let Some(network) = &self.network {
             network.tell(word);
         }

@@ -13,20 +13,20 @@ use super::{
     control::{CALLS, RankControl, TAG},
     member::Member,
 };
-use crate::comm::{Conduit, Word, kit::process};
+use crate::comm::{Announcement, Conduit, kit::process};
 
 /// What a rank has published.
 #[derive(Debug)]
-pub(super) struct Published {
+pub(super) struct Shown {
     /// The calls whose texts the control page holds.
     calls: [AtomicU64; CALLS],
     /// This rank has come to its end, and has not published it.
     ends: AtomicBool,
 }
 
-impl Default for Published {
+impl Default for Shown {
     fn default() -> Self {
-        Published { calls: [const { AtomicU64::new(0) }; CALLS], ends: AtomicBool::new(false) }
+        Shown { calls: [const { AtomicU64::new(0) }; CALLS], ends: AtomicBool::new(false) }
     }
 }
 
@@ -35,12 +35,12 @@ impl Default for Published {
 pub(crate) struct Supervision<'c> {
     conduit: &'c Conduit,
     member: &'c Member,
-    published: &'c Published,
+    shown: &'c Shown,
 }
 
 impl<'c> Supervision<'c> {
-    pub(super) fn new(conduit: &'c Conduit, member: &'c Member, published: &'c Published) -> Self {
-        Supervision { conduit, member, published }
+    pub(super) fn new(conduit: &'c Conduit, member: &'c Member, shown: &'c Shown) -> Self {
+        Supervision { conduit, member, shown }
     }
 
     fn fabric(&self) -> &'c Arc<Fabric> {
@@ -80,9 +80,9 @@ impl<'c> Supervision<'c> {
     pub(crate) fn name_call(&self, key: u64, text: &dyn Fn() -> String) -> u64 {
         let slot = (key >> (u64::BITS - CALLS.ilog2())) as usize;
         let published = (key & TAG) | (slot as u64 + 1);
-        if self.published.calls[slot].load(Ordering::Relaxed) != key {
+        if self.shown.calls[slot].load(Ordering::Relaxed) != key {
             self.own().calls[slot].set(published, &text());
-            self.published.calls[slot].store(key, Ordering::Relaxed);
+            self.shown.calls[slot].store(key, Ordering::Relaxed);
         }
         published
     }
@@ -107,7 +107,7 @@ impl<'c> Supervision<'c> {
         if self.settled() == Some(true) {
             self.set_ended();
         } else {
-            self.published.ends.store(true, Ordering::Relaxed);
+            self.shown.ends.store(true, Ordering::Relaxed);
         }
     }
 
@@ -142,7 +142,7 @@ impl<'c> Supervision<'c> {
             return false;
         }
         let (ended, question) = self.member.supervisor().have_others_ended();
-        question.into_iter().for_each(|(rank, question)| self.conduit.tell(Word::Note(rank, question)));
+        question.into_iter().for_each(|(rank, question)| self.conduit.tell(Announcement::Note(rank, question)));
         ended
     }
 
@@ -154,9 +154,9 @@ impl<'c> Supervision<'c> {
     /// may act for the rank, nor before all that the rank has put or sent was handled.
     pub(crate) fn publish_wait(&self, awaited: Option<usize>, object: &str) {
         let _inside = self.conduit.inside();
-        let ends = self.published.ends.load(Ordering::Relaxed);
+        let ends = self.shown.ends.load(Ordering::Relaxed);
         let settled = if ends || awaited.is_some() { self.settled() } else { Some(false) };
-        if ends && settled == Some(true) && self.published.ends.swap(false, Ordering::Relaxed) {
+        if ends && settled == Some(true) && self.shown.ends.swap(false, Ordering::Relaxed) {
             self.set_ended();
         }
         // While that is unknown, what is published stays as it is, and counts no look.
@@ -195,7 +195,7 @@ impl<'c> Supervision<'c> {
             return PublishedWait::of_words(wait, looks, self.member.topology().size(), at);
         }
         let (wait, question) = self.member.supervisor().published_wait(rank, hops);
-        question.into_iter().for_each(|question| self.conduit.tell(Word::Note(rank, question)));
+        question.into_iter().for_each(|question| self.conduit.tell(Announcement::Note(rank, question)));
         wait
     }
 
@@ -211,7 +211,7 @@ impl<'c> Supervision<'c> {
     /// Returns what the ranks wait for, if they do; only one of them gets it.
     pub(crate) fn look_at_all(&self) -> Option<String> {
         let (notes, found) = self.member.supervisor().look_at_all(self.conduit.time_of_looks());
-        notes.into_iter().for_each(|(rank, note)| self.conduit.tell(Word::Note(rank, note)));
+        notes.into_iter().for_each(|(rank, note)| self.conduit.tell(Announcement::Note(rank, note)));
         found
     }
 }

@@ -13,7 +13,7 @@ pub use capabilities::{Capabilities, Native, Ordering, Progress};
 pub(crate) use connections::Connect;
 pub use connections::Connections;
 pub(crate) use event::{Cause, Event, Events, Token};
-pub(crate) use network::{Awaited, LeaveStep, Nap, Network, Slept, Word};
+pub(crate) use network::{Announcement, Awaited, LeaveStep, Nap, Network, Slept};
 pub(crate) use operation::{Atomic, BLOCK_LEVELS, Issued, Local, Mail, Operation, Remote, SignalOp, SignalWord, Strided};
 pub(crate) use topology::{Spot, Spots, Topology};
 pub(crate) use virtual_time::VirtualTime;

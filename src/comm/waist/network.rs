@@ -40,7 +40,7 @@ pub(crate) struct Nap<'a> {
 
 /// What supervisors tell those of other machines.
 #[derive(Clone, Debug)]
-pub(crate) enum Word<'a> {
+pub(crate) enum Announcement<'a> {
     /// A note for the supervisor of a rank.
     Note(usize, Note),
     /// This rank ended the job because of `culprit`, or found out that another has.
@@ -135,7 +135,7 @@ pub(crate) trait Network: Send + Sync + fmt::Debug {
     }
 
     /// Passes a word on to other machines, as soon as it can. A network inside one machine need not.
-    fn tell(&self, word: Word<'_>) {
+    fn tell(&self, word: Announcement<'_>) {
         self.below().into_iter().for_each(|below| below.tell(word.clone()));
     }
 

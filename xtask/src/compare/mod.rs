@@ -89,8 +89,7 @@ pub fn run(options: &Options) -> Result<bool> {
     let machine = Machine::this();
     let mut results = Results::of(machine.title());
     // Before: peers write their logs into it.
-    let folder = cargo::target()?.join("compare");
-    fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    let folder = cargo::folder("compare")?;
     measure(options, &mut results)?;
     results.set_date(&machine::today());
     let csv = folder.join("compare.csv");

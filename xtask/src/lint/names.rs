@@ -52,7 +52,6 @@ const REPEATED: &[(&str, usize)] = &[
     ("Table", 2),
     ("Token", 2),
     ("Use", 2),
-    ("Waiting", 2),
     ("Way", 2),
     ("Words", 2),
 ];

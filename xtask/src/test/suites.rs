@@ -54,14 +54,10 @@ pub fn documentation(tier: Tier) -> Result<Vec<Report>> {
 }
 
 fn finish(name: &str, command: &mut Command, tier: Tier) -> Result<Report> {
-    let report = Report::of(name, &child::run(command, tier.limit)?);
-    println!("{report}");
-    Ok(report)
+    Ok(Report::of(name, &child::run(command, tier.limit)?).said())
 }
 
 /// The same for one that was asked for some of its tests: none at all is a failure.
 pub fn finish_some(name: &str, command: &mut Command, tier: Tier) -> Result<Report> {
-    let report = Report::of(name, &child::run(command, tier.limit)?).not_empty();
-    println!("{report}");
-    Ok(report)
+    Ok(Report::of(name, &child::run(command, tier.limit)?).not_empty().said())
 }

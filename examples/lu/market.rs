@@ -15,7 +15,7 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
-use crate::lines::{Lines, Problem};
+use program::lines::{Lines, Problem};
 
 /// A square matrix as read: entries sorted by column, then row, each place once.
 #[derive(Debug, Clone, PartialEq)]
@@ -122,7 +122,7 @@ struct Header {
 
 fn parse(input: impl BufRead, shape: Shape) -> Result<Entries, Problem> {
     let mut lines = Lines::of(input);
-    let banner = lines.next()?.ok_or((None, "the file is empty".to_owned()))?;
+    let banner = lines.next_line()?.ok_or((None, "the file is empty".to_owned()))?;
     let header = header(banner).map_err(|problem| (Some(1), problem))?;
     let (rows, columns, count) = size(&mut lines, header, shape)?;
     let mut matrix = Entries { rows, columns, entries: Vec::new() };

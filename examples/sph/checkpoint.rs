@@ -6,15 +6,15 @@
 use std::path::{Path, PathBuf};
 
 use global_arrays::prelude::*;
+use program::file_names::{behind_links, is_ordinary};
+use program::whole_file;
 use serde::{Deserialize, Serialize};
 
 use crate::case::{Case, share};
 use crate::comparison::Course;
-use crate::file_names::{behind_links, is_ordinary};
 use crate::observation::Observation;
 use crate::output::Gathered;
 use crate::particle::Moving;
-use crate::whole_file;
 
 /// The text of a checkpoint.
 #[derive(Debug, Clone, Serialize, Deserialize)]

@@ -9,14 +9,10 @@ mod cells;
 mod checkpoint;
 mod cli;
 mod closed_forms;
-#[path = "../command_line/mod.rs"]
-mod command_line;
 mod comparison;
 mod domain;
 mod exchange;
 mod experiments;
-#[path = "../file_names/mod.rs"]
-mod file_names;
 mod filled;
 mod forces;
 mod gas;
@@ -29,24 +25,19 @@ mod output;
 mod pair;
 mod particle;
 mod picture;
-#[path = "../plot/mod.rs"]
-mod plot;
-#[path = "../records/mod.rs"]
-mod records;
 mod report;
 mod simulation;
 mod tank;
 mod vtk;
 mod walls;
 mod wendland;
-#[path = "../whole_file/mod.rs"]
-mod whole_file;
 
 use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Parser;
 use global_arrays::prelude::*;
+use program::{command_line, file_names, plot, whole_file};
 
 use crate::case::Case;
 use crate::checkpoint::{Checkpoints, Saved, flow};

@@ -10,15 +10,15 @@
 use std::path::{Path, PathBuf};
 
 use global_arrays::prelude::*;
+use program::file_names::{behind_links, is_ordinary};
+use program::whole_file;
 use serde::{Deserialize, Serialize};
 
 use crate::cases::Case;
 use crate::field::{Layout, Team, get, put};
-use crate::file_names::{behind_links, is_ordinary};
 use crate::identity::Identity;
 use crate::march::{Marched, Progress};
 use crate::newton::Work;
-use crate::whole_file;
 
 /// Observations by time.
 pub(crate) type History = Vec<(f64, Vec<f64>)>;

@@ -23,11 +23,7 @@ mod cases;
 mod checkpoint;
 mod cli;
 mod coarse;
-#[path = "../command_line/mod.rs"]
-mod command_line;
 mod field;
-#[path = "../file_names/mod.rs"]
-mod file_names;
 mod forcing;
 mod frames;
 mod grid;
@@ -35,25 +31,20 @@ mod identity;
 mod incomplete;
 mod input;
 mod krylov;
-#[path = "../lines/mod.rs"]
-mod lines;
 mod march;
 mod matrix;
 mod medium;
 mod newton;
 mod observers;
-#[path = "../plot/mod.rs"]
-mod plot;
 mod problem;
 mod report;
 mod system;
-#[path = "../whole_file/mod.rs"]
-mod whole_file;
 
 use std::process::ExitCode;
 
 use clap::Parser;
 use global_arrays::prelude::*;
+use program::{command_line, file_names, plot};
 
 use crate::cases::Case;
 use crate::cases::heterogeneous::Heterogeneous;

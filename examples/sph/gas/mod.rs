@@ -13,10 +13,10 @@ pub(crate) mod tube;
 use std::path::Path;
 
 use global_arrays::prelude::*;
+use program::command_line;
 
 use crate::checkpoint::{self, Checkpoints, Saved};
 use crate::cli::Arguments;
-use crate::command_line;
 use crate::comparison::Course;
 use crate::gas::report::{Errors, Report};
 use crate::gas::simulation::Simulation;

@@ -1,5 +1,4 @@
-//! A picture of curves and points, as SVG or PNG by the file's name. It is drawn in memory and written whole: the program that
-//! draws has the modules `file_names` and `whole_file` beside this one.
+//! A picture of curves and points, as SVG or PNG by the file's name. It is drawn in memory and written whole.
 
 mod png;
 
@@ -21,18 +20,20 @@ const COLOURS: [RGBColor; 5] =
 
 /// What is drawn for one name in the legend.
 #[derive(Debug, Clone)]
-pub(crate) struct Series<'a> {
-    pub(crate) name: &'a str,
-    pub(crate) points: Vec<(f64, f64)>,
+pub struct Series<'a> {
+    /// Its line in the legend.
+    pub name: &'a str,
+    /// Abscissa and ordinate of each.
+    pub points: Vec<(f64, f64)>,
     /// Dots for measurements, a line for what was computed.
-    pub(crate) dots: bool,
+    pub dots: bool,
 }
 
 /// What can be told of a picture's file before anything is computed.
 ///
 /// # Errors
 /// A name that ends neither in `.svg` nor in `.png`; a file that cannot be written.
-pub(crate) fn check(file: &Path) -> Result<(), String> {
+pub fn check(file: &Path) -> Result<(), String> {
     if !matches!(ending(file), Some("svg" | "png")) {
         return Err(format!("cannot draw {}: its name must end in .svg or .png", file.display()));
     }
@@ -43,7 +44,7 @@ pub(crate) fn check(file: &Path) -> Result<(), String> {
 ///
 /// # Errors
 /// As [`check`]; a file that cannot be written, and then what stood there is left.
-pub(crate) fn draw(file: &Path, title: &str, (x, y): (&str, &str), series: &[Series<'_>]) -> Result<(), String> {
+pub fn draw(file: &Path, title: &str, (x, y): (&str, &str), series: &[Series<'_>]) -> Result<(), String> {
     check(file)?;
     // A font inside the program: none of the system is asked for. Done again it is an error that means "already there".
     let _ = register_font("sans-serif", FontStyle::Normal, epaint_default_fonts::UBUNTU_LIGHT);

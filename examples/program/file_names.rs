@@ -9,14 +9,14 @@ use rustix::fs::{Access, access};
 use rustix::io::Errno;
 
 /// A flag and the file that it names, if it is given.
-pub(crate) type Named<'a> = (&'a str, Option<&'a Path>);
+pub type Named<'a> = (&'a str, Option<&'a Path>);
 
 /// Checks the files of a run before it begins. Those in `whole` are written late, from a temporary file beside them; `others` are read, or opened at the
 /// start.
 ///
 /// # Errors
 /// One line: a file of `whole` that cannot be written, or two flags that name one file.
-pub(crate) fn check(whole: &[Named<'_>], others: &[Named<'_>]) -> Result<(), String> {
+pub fn check(whole: &[Named<'_>], others: &[Named<'_>]) -> Result<(), String> {
     let given = |(flag, file): &Named<'_>| Some((flag.to_string(), file.as_ref()?.to_path_buf()));
     let files: Vec<(String, PathBuf)> = whole.iter().chain(others).filter_map(given).collect();
     whole.iter().filter_map(|(_, file)| *file).try_for_each(can_be_written)?;
@@ -68,7 +68,7 @@ fn is_same(one: &Path, other: &Path) -> bool {
 ///
 /// # Errors
 /// Links that lead in a circle, or that the kernel does not follow.
-pub(crate) fn behind_links(file: &Path) -> Result<PathBuf, Error> {
+pub fn behind_links(file: &Path) -> Result<PathBuf, Error> {
     /// As the system's own.
     const LINKS: usize = 40;
     // The kernel refuses some links of others in folders that all may write to (`protected_symlinks`).
@@ -88,12 +88,12 @@ pub(crate) fn behind_links(file: &Path) -> Result<PathBuf, Error> {
 }
 
 /// Whether this is the name of a descriptor, such as `/dev/stdout`.
-pub(crate) fn is_descriptor(target: &Path) -> bool {
+fn is_descriptor(target: &Path) -> bool {
     folder_of(target).canonicalize().is_ok_and(|folder| folder.starts_with("/proc"))
 }
 
 /// Whether this is the name of an ordinary file or of none: not of a device, a pipe, a folder or a descriptor.
-pub(crate) fn is_ordinary(target: &Path) -> bool {
+pub fn is_ordinary(target: &Path) -> bool {
     !is_descriptor(target) && (target.is_file() || !target.exists())
 }
 

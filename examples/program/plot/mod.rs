@@ -46,17 +46,33 @@ pub fn check(file: &Path) -> Result<(), String> {
 /// As [`check`]; a file that cannot be written, and then what stood there is left.
 pub fn draw(file: &Path, title: &str, (x, y): (&str, &str), series: &[Series<'_>]) -> Result<(), String> {
     check(file)?;
-    // A font inside the program: none of the system is asked for. Done again it is an error that means "already there".
-    let _ = register_font("sans-serif", FontStyle::Normal, epaint_default_fonts::UBUNTU_LIGHT);
     let failed = |what: &dyn std::fmt::Display| format!("cannot draw {}: {what}", file.display());
     if ending(file) == Some("svg") {
         let mut text = String::new();
+        take_font();
         paint(&SVGBackend::with_string(&mut text, SIZE).into_drawing_area(), title, (x, y), series).map_err(|e| failed(&e))?;
         return whole_file::write(file, text.as_bytes());
     }
-    let mut pixels = vec![255; 3 * SIZE.0 as usize * SIZE.1 as usize];
-    paint(&BitMapBackend::with_buffer(&mut pixels, SIZE).into_drawing_area(), title, (x, y), series).map_err(|e| failed(&e))?;
-    whole_file::write(file, &png::encode(&pixels, SIZE))
+    whole_file::write(file, &bitmap(SIZE, |area| paint(area, title, (x, y), series)).map_err(|e| failed(&e))?)
+}
+
+/// Where a picture of pixels is painted.
+pub type Bitmap<'a> = DrawingArea<BitMapBackend<'a>, Shift>;
+
+/// A PNG file of what `paint` puts on white.
+///
+/// # Errors
+/// Those of `paint`.
+pub fn bitmap<E>(size: (u32, u32), paint: impl FnOnce(&Bitmap<'_>) -> Result<(), E>) -> Result<Vec<u8>, E> {
+    take_font();
+    let mut pixels = vec![255; 3 * size.0 as usize * size.1 as usize];
+    paint(&BitMapBackend::with_buffer(&mut pixels, size).into_drawing_area())?;
+    Ok(png::encode(&pixels, size))
+}
+
+/// Takes a font inside the program: none of the system is asked for. Done again it is an error that means "already there".
+fn take_font() {
+    let _ = register_font("sans-serif", FontStyle::Normal, epaint_default_fonts::UBUNTU_LIGHT);
 }
 
 fn ending(file: &Path) -> Option<&str> {

@@ -68,7 +68,7 @@ fn is_same(one: &Path, other: &Path) -> bool {
 ///
 /// # Errors
 /// Links that lead in a circle, or that the kernel does not follow.
-pub fn behind_links(file: &Path) -> Result<PathBuf, Error> {
+pub(crate) fn behind_links(file: &Path) -> Result<PathBuf, Error> {
     /// As the system's own.
     const LINKS: usize = 40;
     // The kernel refuses some links of others in folders that all may write to (`protected_symlinks`).
@@ -93,7 +93,7 @@ fn is_descriptor(target: &Path) -> bool {
 }
 
 /// Whether this is the name of an ordinary file or of none: not of a device, a pipe, a folder or a descriptor.
-pub fn is_ordinary(target: &Path) -> bool {
+pub(crate) fn is_ordinary(target: &Path) -> bool {
     !is_descriptor(target) && (target.is_file() || !target.exists())
 }
 

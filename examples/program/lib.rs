@@ -2,6 +2,7 @@
 //!
 //! | module | offers |
 //! |---|---|
+//! | `checkpoints` | a text and arrays from which a run goes on; only with the feature of that name |
 //! | [`command_line`] | flags of every program, a bar on the terminal, one line for an error or an interruption |
 //! | [`file_names`] | what can be told of a user's files before a run |
 //! | [`lines`] | the numbered lines of a user's text |
@@ -10,6 +11,8 @@
 //! | [`vectorized`] | loops for the vector instructions of the processor at hand |
 //! | [`whole_file`] | files that are there whole or not at all |
 
+#[cfg(feature = "checkpoints")]
+pub mod checkpoints;
 pub mod command_line;
 pub mod file_names;
 pub mod lines;

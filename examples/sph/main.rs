@@ -37,7 +37,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use global_arrays::prelude::*;
-use program::{command_line, file_names, plot, whole_file};
+use program::{checkpoints, command_line, file_names, plot, whole_file};
 
 use crate::case::Case;
 use crate::checkpoint::{Checkpoints, Saved, flow};
@@ -80,7 +80,7 @@ fn run(arguments: &Arguments) -> Result<(), String> {
 /// Finds mistakes in instruments, times and checkpoints before the ranks start.
 fn check<const D: usize>(arguments: &Arguments, case: &Case<D>) -> Result<(), String> {
     let names = log::names(&log::instruments(arguments, case)?);
-    arguments.checkpoint.as_deref().map_or(Ok(()), checkpoint::check)?;
+    arguments.checkpoint.as_deref().map_or(Ok(()), checkpoints::check::<Saved>)?;
     let saved = arguments.resume.as_ref().map(|file| read(file, case, &names)).transpose()?;
     plan_flow(arguments, case, saved.as_ref()).map(drop)
 }

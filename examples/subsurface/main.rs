@@ -44,7 +44,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use global_arrays::prelude::*;
-use program::{command_line, file_names, plot};
+use program::{checkpoints, command_line, file_names, plot};
 
 use crate::cases::Case;
 use crate::cases::heterogeneous::Heterogeneous;
@@ -76,7 +76,7 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     // A run may go on from a checkpoint and replace it.
     file_names::check(&[output, plot], &[problem, reference, resume])?;
     file_names::check(&[saved], &[output, plot, problem, reference])?;
-    checkpoint.as_deref().map_or(Ok(()), checkpoint::check)?;
+    checkpoint.as_deref().map_or(Ok(()), checkpoints::check::<Saved>)?;
     let case = prepare(arguments)?;
     let resumed = arguments.resume.as_deref().map(|file| Saved::read(file, &*case)).transpose()?;
     let resumed = resumed.as_ref();

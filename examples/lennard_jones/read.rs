@@ -4,27 +4,17 @@
 //! Each format has a file of its own. Here is what they share: the lines of a file, compressed by gzip or not, and an error that
 //! names the file and the line. Nothing in a file can panic, and the number of atoms that it claims reserves no memory.
 
-use std::fs::File;
 use std::io::{self, BufRead, BufReader};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use flate2::bufread::MultiGzDecoder;
 use program::lines;
-pub(crate) use program::lines::{Problem, number};
+pub(crate) use program::lines::{Problem, Rejected, number};
 
 use crate::simulation::fold;
 use crate::species::{Kind, MOST_KINDS};
 use crate::start::Start;
 use crate::{data_file, dump, nist, xyz};
-
-/// Why a file is not taken.
-#[derive(Debug, thiserror::Error)]
-#[error("{}{}: {problem}", file.display(), line.map(|l| format!(", line {l}")).unwrap_or_default())]
-pub(crate) struct Rejected {
-    file: PathBuf,
-    line: Option<u64>,
-    problem: String,
-}
 
 /// The lines of a file.
 pub(crate) type Lines<'a> = lines::Lines<Box<dyn BufRead + 'a>>;
@@ -78,13 +68,7 @@ pub(crate) const NAMELESS: &str = "Ar";
 
 /// Reads a file by one of the formats.
 pub(crate) fn read<T>(file: &Path, parse: impl FnOnce(Lines<'_>) -> Result<T, Problem>) -> Result<T, Rejected> {
-    let rejected = |(line, problem)| Rejected { file: file.to_owned(), line, problem };
-    let unreadable = |e: io::Error| rejected((None, format!("cannot be read: {e}")));
-    let opened = File::open(file).map_err(unreadable)?;
-    if opened.metadata().map_err(unreadable)?.is_dir() {
-        return Err(unreadable(io::ErrorKind::IsADirectory.into()));
-    }
-    parse(unpacked(BufReader::new(opened)).map_err(unreadable)?).map_err(rejected)
+    lines::read(file, |opened| parse(unpacked(opened).map_err(lines::unreadable)?))
 }
 
 /// A NIST sample configuration.

@@ -4,10 +4,39 @@
 //! older files have names in their titles and comments. Ctrl-Z, which ends the files of DOS, is not a part of the text. Nothing in a text can panic, and
 //! the memory for a line is at most a few times its limit.
 
-use std::io::{BufRead, Read};
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
 
 /// The line where the problem is, if it has one, and the problem.
 pub type Problem = (Option<u64>, String);
+
+/// Why a file is not taken.
+#[derive(Debug, thiserror::Error)]
+#[error("{}{}: {problem}", file.display(), line.map(|l| format!(", line {l}")).unwrap_or_default())]
+pub struct Rejected {
+    file: PathBuf,
+    line: Option<u64>,
+    problem: String,
+}
+
+/// Reads a file by `parse`.
+///
+/// # Errors
+/// The file cannot be read; those of `parse`.
+pub fn read<T>(file: &Path, parse: impl FnOnce(BufReader<File>) -> Result<T, Problem>) -> Result<T, Rejected> {
+    let open = || {
+        let opened = File::open(file)?;
+        if opened.metadata()?.is_dir() { Err(io::ErrorKind::IsADirectory.into()) } else { Ok(BufReader::new(opened)) }
+    };
+    let read = open().map_err(unreadable).and_then(parse);
+    read.map_err(|(line, problem)| Rejected { file: file.to_owned(), line, problem })
+}
+
+/// The problem of a file that the system does not read.
+pub fn unreadable(error: io::Error) -> Problem {
+    (None, format!("cannot be read: {error}"))
+}
 
 /// A line longer than this is no line of a text. The longest tells of 32 kinds of atoms what holds between each two.
 const LINE_LIMIT: u64 = 1 << 16;

@@ -193,7 +193,7 @@ mod tests {
             main("writer", || fs::write(path, "text"));
             return;
         }
-        let path = env::temp_dir().join(format!("command-line-{}-{}", env!("CARGO_CRATE_NAME"), process::id()));
+        let path = env::temp_dir().join(format!("program-{}", process::id()));
         let (_, module) = module_path!().split_once("::").unwrap();
         let script =
             format!("ulimit -f 0; exec \"$0\" --exact --nocapture {module}::a_write_beyond_the_limit_of_files_is_an_error");

@@ -103,14 +103,15 @@ pub(crate) fn folder_of(target: &Path) -> &Path {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use std::fs::{Permissions, create_dir_all, hard_link, remove_dir_all, set_permissions, write};
     use std::os::unix::fs::{PermissionsExt, symlink};
 
     use super::*;
 
-    fn folder(name: &str) -> PathBuf {
-        let folder = std::env::temp_dir().join(format!("file-names-{name}-{}-{}", env!("CARGO_CRATE_NAME"), std::process::id()));
+    /// A new folder of a test's own.
+    pub(crate) fn folder(name: &str) -> PathBuf {
+        let folder = std::env::temp_dir().join(format!("program-{name}-{}", std::process::id()));
         create_dir_all(&folder).unwrap();
         folder
     }

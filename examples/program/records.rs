@@ -46,16 +46,16 @@ impl Records {
 
 #[cfg(test)]
 mod tests {
-    use std::fs::{create_dir_all, read, remove_dir_all};
+    use std::fs::{read, remove_dir_all};
     use std::os::fd::AsRawFd;
     use std::os::unix::fs::symlink;
 
     use super::*;
+    use crate::file_names::tests::folder;
 
     #[test]
     fn records_follow_what_a_descriptor_has() {
-        let folder = std::env::temp_dir().join(format!("records-{}-{}", env!("CARGO_CRATE_NAME"), std::process::id()));
-        create_dir_all(&folder).unwrap();
+        let folder = folder("records");
         let path = folder.join("file");
         let mut file = File::create(&path).unwrap();
         let link = folder.join("stdout");

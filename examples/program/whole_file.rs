@@ -115,12 +115,7 @@ mod tests {
     use rustix::process::geteuid;
 
     use super::*;
-
-    fn folder(name: &str) -> PathBuf {
-        let folder = std::env::temp_dir().join(format!("whole-file-{name}-{}-{}", env!("CARGO_CRATE_NAME"), std::process::id()));
-        create_dir_all(&folder).unwrap();
-        folder
-    }
+    use crate::file_names::tests::folder;
 
     #[test]
     fn a_failure_leaves_what_was_there() {

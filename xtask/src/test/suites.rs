@@ -41,7 +41,7 @@ pub fn build(tier: Tier) -> Result<Vec<Program>> {
     let mut programs = cargo::build(&suites)?;
     // Of the whole workspace too, so that the dependencies have the same features.
     let own = [&["test", "--workspace", "--lib", "--no-run"][..], if tier.long { &OPTIMIZED } else { &[] }].concat();
-    programs.extend(cargo::build(&own)?);
+    programs.extend(cargo::build(&own)?.into_iter().filter(|program| program.package == LIBRARY));
     Ok(programs)
 }
 

@@ -31,7 +31,7 @@ const BUDGETS: &[(&str, usize)] = &[
     ("src/job", 1478),
     ("src/memory", 3222),
     ("src/sync", 2460),
-    ("xtask", 7001),
+    ("xtask", 7014),
 ];
 
 /// What has rows.

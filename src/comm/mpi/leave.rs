@@ -1,4 +1,4 @@
-//! LeaveStep a job without `MPI_Finalize`, where that hangs.
+//! Leaving a job without `MPI_Finalize`, where that hangs.
 //!
 //! `MPI_Finalize` of MPICH 4.0 over UCX (device `ch4:ucx`) does not always return when processes are connected by TCP: it closes the
 //! connections of a process while the others close theirs, and sometimes waits forever. Programs in C hang too, one start in ten to

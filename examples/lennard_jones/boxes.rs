@@ -6,8 +6,9 @@
 
 use std::ops::Range;
 
+use program::vectorized::vectorized;
+
 use crate::cluster::{Cluster, Lanes, NOWHERE, WIDTH};
-use crate::vectorized::vectorized;
 
 /// A box from `low` to `high`; empty if low is above high.
 #[derive(Debug, Clone, Copy, PartialEq)]

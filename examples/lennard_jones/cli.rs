@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::Parser;
+use program::command_line::{self, positive};
 
-use crate::command_line::{self, positive};
 use crate::potential::Ending;
 use crate::species::Choices;
 use crate::start::Composition;

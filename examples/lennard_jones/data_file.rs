@@ -74,7 +74,7 @@ fn rows(
     lines: &mut Lines<'_>,
     mut each: impl FnMut(&Lines<'_>, &[&str]) -> Result<(), Problem>,
 ) -> Result<Option<Heading>, Problem> {
-    while let Some(line) = lines.next()? {
+    while let Some(line) = lines.next_line()? {
         let (text, comment) = split(line);
         if text.is_empty() {
             continue;

@@ -6,10 +6,10 @@
 //! clusters with an atom in its own reach.
 
 use global_arrays::Work;
+use program::vectorized::vectorized;
 
 use crate::boxes::{Bounds, Level, Levels};
 use crate::cluster::{Cluster, Lanes, NOWHERE, WIDTH};
-use crate::vectorized::vectorized;
 
 /// The clusters that one atom meets in one image of the box.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -23,32 +23,22 @@ mod boxes;
 mod checks;
 mod cli;
 mod cluster;
-#[path = "../command_line/mod.rs"]
-mod command_line;
 mod comment;
 mod data_file;
 mod dump;
-#[path = "../file_names/mod.rs"]
-mod file_names;
 mod forces;
 mod held;
 mod kernel;
-#[path = "../lines/mod.rs"]
-mod lines;
 mod list;
 mod nist;
 mod observers;
 mod order;
 mod pace;
 mod plan;
-#[path = "../plot/mod.rs"]
-mod plot;
 mod potential;
 mod queues;
 mod radial;
 mod read;
-#[path = "../records/mod.rs"]
-mod records;
 mod report;
 mod run;
 mod simulation;
@@ -58,10 +48,6 @@ mod tag;
 mod thermo;
 mod thermostat;
 mod trace;
-#[path = "../vectorized/mod.rs"]
-mod vectorized;
-#[path = "../whole_file/mod.rs"]
-mod whole_file;
 mod xyz;
 
 use std::path::Path;
@@ -69,9 +55,10 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use global_arrays::prelude::*;
+use program::file_names::{self, Named};
+use program::{command_line, plot};
 
 use cli::{Arguments, Cells};
-use file_names::Named;
 use potential::{Law, Potential};
 use report::Report;
 use run::Task;

@@ -3,15 +3,16 @@
 use std::path::{Path, PathBuf};
 
 use global_arrays::prelude::*;
+use program::plot::{self, Series};
+use program::records::Records;
+use program::whole_file;
 
-use crate::plot::{self, Series};
 use crate::radial::{Radial, Shell};
-use crate::records::Records;
 use crate::run::Task;
 use crate::simulation::Simulation;
 use crate::start::Start;
 use crate::thermo::{Row, line};
-use crate::{whole_file, xyz};
+use crate::xyz;
 
 /// Mean squares of the ways that atoms have come up to a time.
 #[derive(Debug, Clone, PartialEq)]

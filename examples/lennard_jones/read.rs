@@ -4,52 +4,25 @@
 //! Each format has a file of its own. Here is what they share: the lines of a file, compressed by gzip or not, and an error that
 //! names the file and the line. Nothing in a file can panic, and the number of atoms that it claims reserves no memory.
 
-use std::fs::File;
 use std::io::{self, BufRead, BufReader};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use flate2::bufread::MultiGzDecoder;
+use program::lines;
+pub(crate) use program::lines::{Problem, Rejected, number};
 
-pub(crate) use crate::lines::Problem;
 use crate::simulation::fold;
 use crate::species::{Kind, MOST_KINDS};
 use crate::start::Start;
-use crate::{data_file, dump, lines, nist, xyz};
-
-/// Why a file is not taken.
-#[derive(Debug, thiserror::Error)]
-#[error("{}{}: {problem}", file.display(), line.map(|l| format!(", line {l}")).unwrap_or_default())]
-pub(crate) struct Rejected {
-    file: PathBuf,
-    line: Option<u64>,
-    problem: String,
-}
+use crate::{data_file, dump, nist, xyz};
 
 /// The lines of a file.
 pub(crate) type Lines<'a> = lines::Lines<Box<dyn BufRead + 'a>>;
 
-impl<'a> Lines<'a> {
-    /// Of a text, or of what decompresses to one.
-    pub(crate) fn new(mut input: impl BufRead + 'a) -> io::Result<Self> {
-        let packed = input.fill_buf()?.starts_with(&[0x1f, 0x8b]);
-        Ok(Lines::of(if packed { Box::new(BufReader::new(MultiGzDecoder::new(input))) } else { Box::new(input) }))
-    }
-
-    /// The next line, which must be there.
-    pub(crate) fn expect(&mut self, what: &str) -> Result<&str, Problem> {
-        if self.next()?.is_none() {
-            return Err(self.problem(format!("the file ends where {what} should stand")));
-        }
-        Ok(self.present())
-    }
-
-    /// The next line as exactly as many numbers.
-    pub(crate) fn numbers<const N: usize>(&mut self, what: &str) -> Result<[f64; N], Problem> {
-        let line = self.expect(what)?;
-        let numbers: Option<Vec<f64>> = line.split_whitespace().map(number).collect();
-        let found: Option<[f64; N]> = numbers.and_then(|numbers| numbers.try_into().ok());
-        found.ok_or_else(|| self.problem(format!("{what} expected: {N} finite numbers")))
-    }
+/// The lines of a text, or of what decompresses to one.
+fn unpacked<'a>(mut input: impl BufRead + 'a) -> io::Result<Lines<'a>> {
+    let packed = input.fill_buf()?.starts_with(&[0x1f, 0x8b]);
+    Ok(Lines::of(if packed { Box::new(BufReader::new(MultiGzDecoder::new(input))) } else { Box::new(input) }))
 }
 
 /// The kinds of a file's atoms, in the order in which they come.
@@ -93,20 +66,9 @@ impl Census {
 /// The name of the kind where a file gives none, and on a lattice.
 pub(crate) const NAMELESS: &str = "Ar";
 
-/// A finite number.
-pub(crate) fn number(text: &str) -> Option<f64> {
-    text.parse().ok().filter(|x: &f64| x.is_finite())
-}
-
 /// Reads a file by one of the formats.
 pub(crate) fn read<T>(file: &Path, parse: impl FnOnce(Lines<'_>) -> Result<T, Problem>) -> Result<T, Rejected> {
-    let rejected = |(line, problem)| Rejected { file: file.to_owned(), line, problem };
-    let unreadable = |e: io::Error| rejected((None, format!("cannot be read: {e}")));
-    let opened = File::open(file).map_err(unreadable)?;
-    if opened.metadata().map_err(unreadable)?.is_dir() {
-        return Err(unreadable(io::ErrorKind::IsADirectory.into()));
-    }
-    parse(Lines::new(BufReader::new(opened)).map_err(unreadable)?).map_err(rejected)
+    lines::read(file, |opened| parse(unpacked(opened).map_err(lines::unreadable)?))
 }
 
 /// A NIST sample configuration.
@@ -120,7 +82,7 @@ pub(crate) fn configuration(file: &Path) -> Result<Start, Rejected> {
 /// A LAMMPS data file, or the last frame of a LAMMPS dump or an extended XYZ file, whichever it is.
 pub(crate) fn start(file: &Path) -> Result<Start, Rejected> {
     read(file, |mut lines| {
-        let first = lines.next()?.unwrap_or_default().to_owned();
+        let first = lines.next_line()?.unwrap_or_default().to_owned();
         if first.starts_with("ITEM:") {
             return whole(dump::parse(lines, &first)?);
         }
@@ -135,7 +97,7 @@ pub(crate) fn start(file: &Path) -> Result<Start, Rejected> {
 /// Whether the next line is the comment of an XYZ file, which has `Lattice=` if it is extended, and not one of a data file's header: blank, a
 /// comment behind `#`, or numbers and what they are. The line is still the next one then.
 fn second_of_xyz(lines: &mut Lines<'_>) -> Result<bool, Problem> {
-    let second = lines.next()?.unwrap_or_default();
+    let second = lines.next_line()?.unwrap_or_default();
     let of_header = |word: &str| word.starts_with('#') || number(word).is_some();
     let has_lattice = second.split("Lattice").skip(1).any(|behind| behind.trim_start().starts_with('='));
     let is_comment = has_lattice || second.split_whitespace().next().is_some_and(|word| !of_header(word));
@@ -192,7 +154,7 @@ pub(crate) mod tests {
 
     /// What a file with this text would give.
     pub(crate) fn lines(text: &str) -> Lines<'_> {
-        Lines::new(text.as_bytes()).unwrap()
+        unpacked(text.as_bytes()).unwrap()
     }
 
     #[test]
@@ -200,13 +162,13 @@ pub(crate) mod tests {
         let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
         packer.write_all(b"one\ntwo 2\n").unwrap();
         let packed = packer.finish().unwrap();
-        let mut lines = Lines::new(&packed[..]).unwrap();
-        assert_eq!(lines.next().unwrap(), Some("one"));
-        assert_eq!(lines.next().unwrap(), Some("two 2"));
-        assert_eq!(lines.next().unwrap(), None);
+        let mut lines = unpacked(&packed[..]).unwrap();
+        assert_eq!(lines.next_line().unwrap(), Some("one"));
+        assert_eq!(lines.next_line().unwrap(), Some("two 2"));
+        assert_eq!(lines.next_line().unwrap(), None);
         // Cut short, it is an error and not the end.
-        let mut lines = Lines::new(&packed[..packed.len() - 6]).unwrap();
-        assert!((0..4).any(|_| lines.next().is_err()));
+        let mut lines = unpacked(&packed[..packed.len() - 6]).unwrap();
+        assert!((0..4).any(|_| lines.next_line().is_err()));
     }
 
     /// What the program reads of a file with these bytes.

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use global_arrays::prelude::*;
+use program::command_line::progress_bar;
 
 use crate::checks;
 use crate::cli::Arguments;
-use crate::command_line::progress_bar;
 use crate::observers::Observers;
 use crate::potential::Potential;
 use crate::report::{Averages, Report};

@@ -17,6 +17,7 @@ use std::ops::Range;
 
 use global_arrays::{Work, epoch::OwnedPartMut, prelude::*};
 use ndarray::ArrayViewMut1;
+use program::vectorized::vectorized;
 
 use crate::cluster::{Cluster, Lanes, NUMBERS, WIDTH, numbers_mut};
 use crate::forces::Forces;
@@ -28,7 +29,6 @@ use crate::potential::Potential;
 use crate::radial::Radial;
 use crate::start::Start;
 use crate::tag;
-use crate::vectorized::vectorized;
 
 /// Lists that are made in one order of the atoms, before they are ordered anew.
 ///

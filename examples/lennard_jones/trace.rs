@@ -67,7 +67,7 @@ fn table(mut lines: Lines<'_>) -> Result<Vec<Traced>, Problem> {
     let mut rows = Vec::new();
     // Of the table that is being read.
     let mut columns: Option<Vec<Option<Quantity>>> = None;
-    while let Some(line) = lines.next()? {
+    while let Some(line) = lines.next_line()? {
         let line = line.to_owned();
         let words: Vec<&str> = line.split_whitespace().collect();
         if line.contains("----- Step ") || line.starts_with("---------------- Step") {

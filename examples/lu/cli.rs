@@ -4,11 +4,10 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::Parser;
+use program::command_line::{Start, positive};
+use program::file_names;
 
 use global_arrays::prelude::*;
-
-use crate::command_line::{Start, positive};
-use crate::file_names;
 
 /// Solves a dense system by LU factorisation with partial pivoting and checks the solution.
 #[derive(Debug, Clone, Parser)]

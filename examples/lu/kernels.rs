@@ -6,8 +6,7 @@
 
 use global_arrays::algebra::Matmul;
 use ndarray::{ArrayView2, ArrayViewMut2, Axis, s};
-
-use crate::vectorized::vectorized;
+use program::vectorized::vectorized;
 
 /// Rows of a triangle up to which the triangular solve is a plain loop.
 ///

@@ -69,14 +69,8 @@ mod axis;
 mod buffers;
 mod cli;
 mod column;
-#[path = "../command_line/mod.rs"]
-mod command_line;
 mod distributed;
-#[path = "../file_names/mod.rs"]
-mod file_names;
 mod kernels;
-#[path = "../lines/mod.rs"]
-mod lines;
 mod market;
 mod matrix;
 mod panel;
@@ -84,16 +78,13 @@ mod report;
 mod solve;
 mod solver;
 mod swaps;
-#[path = "../vectorized/mod.rs"]
-mod vectorized;
-#[path = "../whole_file/mod.rs"]
-mod whole_file;
 
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Parser;
 use global_arrays::prelude::*;
+use program::{command_line, whole_file};
 
 use crate::accuracy::{FactoredSystem, Refined};
 use crate::axis::Axis;

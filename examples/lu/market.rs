@@ -11,11 +11,10 @@
 //! what it accepts, but has no line in its errors for wrong counts, indices and pattern files, keeps the whole file as a
 //! parse tree, and brings 46 crates and 20 seconds of building, two thirds of what this whole crate takes.
 
-use std::fs::File;
-use std::io::{self, BufRead, BufReader};
-use std::path::{Path, PathBuf};
+use std::io::BufRead;
+use std::path::Path;
 
-use crate::lines::{Lines, Problem};
+use program::lines::{self, Lines, Problem, Rejected};
 
 /// A square matrix as read: entries sorted by column, then row, each place once.
 #[derive(Debug, Clone, PartialEq)]
@@ -53,15 +52,6 @@ enum Shape {
     Column(usize),
 }
 
-/// Why a file is not taken.
-#[derive(Debug, thiserror::Error)]
-#[error("{}{}: {problem}", file.display(), line.map(|l| format!(", line {l}")).unwrap_or_default())]
-pub(crate) struct Rejected {
-    file: PathBuf,
-    line: Option<u64>,
-    problem: String,
-}
-
 /// Reads a square real matrix.
 ///
 /// # Errors
@@ -80,16 +70,7 @@ struct Entries {
 }
 
 fn open(file: &Path, shape: Shape) -> Result<Entries, Rejected> {
-    let open = || {
-        let opened = File::open(file)?;
-        if opened.metadata()?.is_dir() {
-            return Err(io::Error::from(io::ErrorKind::IsADirectory));
-        }
-        Ok(opened)
-    };
-    let rejected = |line, problem| Rejected { file: file.to_owned(), line, problem };
-    let opened = open().map_err(|e| rejected(None, format!("cannot be read: {e}")))?;
-    parse(BufReader::new(opened), shape).map_err(|(line, problem)| rejected(line, problem))
+    lines::read(file, |opened| parse(opened, shape))
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -122,7 +103,7 @@ struct Header {
 
 fn parse(input: impl BufRead, shape: Shape) -> Result<Entries, Problem> {
     let mut lines = Lines::of(input);
-    let banner = lines.next()?.ok_or((None, "the file is empty".to_owned()))?;
+    let banner = lines.next_line()?.ok_or((None, "the file is empty".to_owned()))?;
     let header = header(banner).map_err(|problem| (Some(1), problem))?;
     let (rows, columns, count) = size(&mut lines, header, shape)?;
     let mut matrix = Entries { rows, columns, entries: Vec::new() };

@@ -13,10 +13,10 @@
 //! `top`, and the pivot's owner puts the displaced row in its place. [`Team`] is all that a panel knows of the others.
 
 use ndarray::{Array2, ArrayViewMut2, Axis as Dimension, ShapeBuilder, s};
+use program::vectorized::vectorized;
 
 use crate::axis::Axis;
 use crate::kernels::{multiply_subtract, solve_unit_lower};
-use crate::vectorized::vectorized;
 
 /// Columns of a leaf of the recursion.
 ///

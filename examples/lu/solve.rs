@@ -9,9 +9,9 @@
 //! subtract what the rows below give, solve, and carry out the panel's interchanges backwards on all of z.
 
 use ndarray::{ArrayView2, ArrayViewMut1, Axis, s};
+use program::vectorized::vectorized;
 
 use crate::kernels::solve_unit_lower;
-use crate::vectorized::vectorized;
 
 /// Interchanges row `first + i` of z with row `pivots[i]`, for i from 0 upwards.
 pub(crate) fn interchange(z: &mut [f64], first: usize, pivots: &[usize]) {

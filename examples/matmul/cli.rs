@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use clap::Parser;
+use program::command_line::{Start, positive};
 
-use crate::command_line::{Start, positive};
 use crate::cube::{Cube, Sizes};
 
 /// Multiplies two dense matrices, A of m × k and B of k × n, on a cube of ranks and by the library, and checks both products.

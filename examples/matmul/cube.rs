@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use crate::command_line::positive;
+use program::command_line::positive;
 
 /// A is m × k, B is k × n, C is m × n.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -28,8 +28,6 @@
 //! P. Palkar: *A three-dimensional approach to parallel matrix multiplication*, IBM J. Res. Dev. 39 (5), 1995.
 
 mod cli;
-#[path = "../command_line/mod.rs"]
-mod command_line;
 mod cube;
 mod entries;
 mod layout;
@@ -41,6 +39,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use global_arrays::{Work, algebra::Matmul, prelude::*};
+use program::command_line;
 
 use crate::cli::Arguments;
 use crate::cube::Cube;

@@ -30,26 +30,19 @@
 //! blocks, with another matrix product. See [`reference`].
 
 mod calculator;
-#[path = "../command_line/mod.rs"]
-mod command_line;
-#[path = "../file_names/mod.rs"]
-mod file_names;
 mod pairs;
-#[path = "../plot/mod.rs"]
-mod plot;
 mod reference;
 mod report;
-#[path = "../whole_file/mod.rs"]
-mod whole_file;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Parser;
 use global_arrays::prelude::*;
+use program::command_line::{self, positive};
+use program::plot;
 
 use crate::calculator::Calculators;
-use crate::command_line::positive;
 use crate::pairs::Shape;
 use crate::report::Report;
 

@@ -3,10 +3,10 @@
 use std::fmt;
 use std::path::Path;
 
+use program::plot::{Series, draw};
 use serde_json::json;
 
 use crate::pairs::Shape;
-use crate::plot::{Series, draw};
 
 /// A relative error above this has failed; rounding leaves some 10⁻¹⁵.
 pub(crate) const THRESHOLD: f64 = 1e-12;

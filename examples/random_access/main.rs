@@ -17,10 +17,6 @@
 //! ranks began with, and applies what falls into its own part.
 
 mod buckets;
-#[path = "../command_line/mod.rs"]
-mod command_line;
-#[path = "../file_names/mod.rs"]
-mod file_names;
 mod stream;
 mod table;
 
@@ -30,6 +26,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, ValueEnum};
 use global_arrays::{FetchOp, prelude::*};
+use program::{command_line, file_names};
 use serde_json::json;
 
 use crate::buckets::Exchange;

@@ -1,20 +1,18 @@
 //! Checkpoints: all that a run needs to go on, on any number of ranks, with the same bits.
 //!
-//! A checkpoint is a text with the step and all that was seen so far, and the particles beside it, in an array that all ranks write together.
-//! The array has a name of its own in each checkpoint, and the text gets its name last. So an interrupted run leaves the checkpoint before.
+//! The text has the step and all that was seen so far; the particles are in an array beside it, which all ranks write together.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use global_arrays::prelude::*;
+use program::checkpoints::{self, Files};
 use serde::{Deserialize, Serialize};
 
 use crate::case::{Case, share};
 use crate::comparison::Course;
-use crate::file_names::{behind_links, is_ordinary};
 use crate::observation::Observation;
 use crate::output::Gathered;
 use crate::particle::Moving;
-use crate::whole_file;
 
 /// The text of a checkpoint.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -49,7 +47,7 @@ impl Saved {
     /// One line that names the file: it cannot be read, it is no checkpoint, or it is one of something else.
     pub(crate) fn read(file: &Path, flow: &str, instruments: &[String]) -> Result<Saved, String> {
         let failed = |what: &str| format!("{}: {what}", file.display());
-        let saved = Saved::parse(file)?;
+        let saved: Saved = checkpoints::read(file)?;
         if saved.flow != flow {
             return Err(failed("a checkpoint of another flow, geometry, spacing or number of particles"));
         }
@@ -66,42 +64,19 @@ impl Saved {
         Ok(saved)
     }
 
-    fn parse(file: &Path) -> Result<Saved, String> {
-        let no_checkpoint = |why: &str| format!("{}: no checkpoint: {why}", file.display());
-        let unread = |error| format!("cannot read {}: {error}", file.display());
-        // A pipe may have no writer, a device no end, and there is no place for particles beside a descriptor.
-        if !is_ordinary(&behind_links(file).map_err(unread)?) {
-            return Err(no_checkpoint("it is no regular file"));
-        }
-        let text = std::fs::read_to_string(file).map_err(unread)?;
-        toml::from_str(&text).map_err(|error| no_checkpoint(&error.message().replace('\n', ", ")))
-    }
-
     /// The particles that this rank shall begin with: an equal share of `count`. `file` is that of the text. Collective.
     ///
     /// # Errors
     /// A file of particles that cannot be read or is of another shape.
     pub(crate) fn particles<const D: usize, P: Moving<D>>(&self, job: &Job, count: u64, file: &Path) -> Result<Vec<P>, Error> {
         let gathered = Gathered::<D, P>::new(job, count, "restored particles")?;
-        let file = behind_links(file).map_err(Error::other)?;
-        gathered.array.read_npy(file.with_file_name(&self.particles))?;
+        gathered.array.read_npy(Files::new(file, Vec::new())?.beside(&self.particles))?;
         let share = share(count, job.rank(), job.size());
         let rows = gathered.array.get(s![share.start as usize..share.end as usize, ..])?;
         // Nobody frees the array before all have read.
         job.barrier()?;
         Ok(rows.rows().into_iter().map(|row| P::read(&row.to_vec())).collect())
     }
-}
-
-/// Checks, before a run, the file that its checkpoints shall go to.
-///
-/// # Errors
-/// One line that names the file: something else stands there.
-pub(crate) fn check(file: &Path) -> Result<(), String> {
-    if file.exists() && Saved::parse(file).is_err() {
-        return Err(format!("{} is there and no checkpoint: remove it or name another file", file.display()));
-    }
-    Ok(())
 }
 
 /// The state of a run.
@@ -119,13 +94,11 @@ pub(crate) struct State<'a, P> {
 /// Writes checkpoints under one name.
 #[derive(Debug)]
 pub(crate) struct Checkpoints<const D: usize, P> {
-    file: PathBuf,
+    files: Files,
     flow: String,
     instruments: Vec<String>,
     every: usize,
     gathered: Gathered<D, P>,
-    /// Name of the particles of the last checkpoint under this name, of an earlier run or this one.
-    written: Option<String>,
 }
 
 impl<const D: usize, P: Moving<D>> Checkpoints<D, P> {
@@ -138,12 +111,11 @@ impl<const D: usize, P: Moving<D>> Checkpoints<D, P> {
         instruments: Vec<String>,
     ) -> Result<Self, Error> {
         // All ranks look before any writes.
-        let written = Saved::parse(file).ok().map(|saved| saved.particles);
-        // The particles stand beside the text, also where a link leads to it.
-        let file = behind_links(file).map_err(Error::other)?;
+        let there = checkpoints::read(file).map_or_else(|_| Vec::new(), |saved: Saved| vec![saved.particles]);
+        let files = Files::new(file, there)?;
         let gathered = Gathered::new(job, particles, "checkpoint")?;
         job.barrier()?;
-        Ok(Checkpoints { file, flow, instruments, every: every.unwrap_or(usize::MAX), gathered, written })
+        Ok(Checkpoints { files, flow, instruments, every: every.unwrap_or(usize::MAX), gathered })
     }
 
     /// Writes a checkpoint if one is due. History and course are those of all ranks. Collective.
@@ -163,40 +135,22 @@ impl<const D: usize, P: Moving<D>> Checkpoints<D, P> {
             return Ok(());
         }
         self.gathered.fill(job, own)?;
-        let particles = self.name(steps);
-        self.gathered.array.save_npy(self.file.with_file_name(&particles))?;
-        let old = self.written.replace(particles.clone());
-        if job.rank() == 0 {
-            let saved = Saved {
-                flow: self.flow.clone(),
-                instruments: self.instruments.clone(),
-                particles,
-                steps,
-                time_step,
-                planned,
-                refilled,
-                history: history.to_vec(),
-                course: course.clone(),
-            };
-            let text = toml::to_string(&saved).map_err(Error::other)?;
-            whole_file::write(&self.file, text.as_bytes()).map_err(Error::other)?;
-            if let Some(old) = old.filter(|old| old.starts_with(&self.beginning()) && !old.contains('/')) {
-                // A file that stays does no harm.
-                let _ = std::fs::remove_file(self.file.with_file_name(old));
-            }
-        }
+        let particles = self.files.name(steps, ".npy");
+        self.gathered.array.save_npy(self.files.beside(&particles))?;
+        let text = (job.rank() == 0).then(|| Saved {
+            flow: self.flow.clone(),
+            instruments: self.instruments.clone(),
+            particles: particles.clone(),
+            steps,
+            time_step,
+            planned,
+            refilled,
+            history: history.to_vec(),
+            course: course.clone(),
+        });
+        self.files.replace(vec![particles], text.as_ref())?;
         // Nobody fills the array again before all have written it.
         job.barrier()
-    }
-
-    fn beginning(&self) -> String {
-        format!("{}.", self.file.file_name().unwrap_or_default().to_string_lossy())
-    }
-
-    /// A name that the particles of the checkpoint before do not have.
-    fn name(&self, steps: usize) -> String {
-        let name = format!("{}{steps}.npy", self.beginning());
-        if self.written.as_ref() == Some(&name) { format!("{}{steps}-again.npy", self.beginning()) } else { name }
     }
 }
 
@@ -204,6 +158,7 @@ impl<const D: usize, P: Moving<D>> Checkpoints<D, P> {
 pub(crate) mod tests {
     use std::fs;
     use std::os::unix::fs::symlink;
+    use std::path::PathBuf;
     use std::sync::Mutex;
 
     use rustix::fs::{CWD, FileType, Mode, mknodat};
@@ -298,7 +253,7 @@ pub(crate) mod tests {
         let pipe = folder.0.join("pipe");
         mknodat(CWD, &pipe, FileType::Fifo, Mode::from_raw_mode(0o600), 0).unwrap();
         for name in [&pipe, Path::new("/dev/zero"), Path::new("/dev/stdin")] {
-            assert!(check(name).unwrap_err().contains("no checkpoint"));
+            assert!(checkpoints::check::<Saved>(name).unwrap_err().contains("no checkpoint"));
             assert!(Saved::read(name, "", &[]).unwrap_err().contains("no regular file"));
         }
         let refused = |file: &Path, case: &Case<2>, names: &[String]| Saved::read(file, &flow(case), names).unwrap_err();
@@ -307,9 +262,9 @@ pub(crate) mod tests {
         assert!(refused(&file, &case(), &["level_1".to_owned()]).contains("level_1"));
         assert!(refused(&folder.0.join("none"), &case(), &[]).contains("cannot read"));
         let text = fs::read_to_string(&file).unwrap();
-        assert_eq!(check(&file), Ok(()));
+        assert_eq!(checkpoints::check::<Saved>(&file), Ok(()));
         fs::write(&file, &text[..text.len() / 2]).unwrap();
-        assert!(check(&file).unwrap_err().contains("no checkpoint"));
+        assert!(checkpoints::check::<Saved>(&file).unwrap_err().contains("no checkpoint"));
         assert!(refused(&file, &case(), &[]).contains("no checkpoint"));
     }
 }

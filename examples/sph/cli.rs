@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use clap::Parser;
+use program::command_line::{Start, positive};
 
 use crate::case::{Case, Column, Kind, Water, damping};
-use crate::command_line::{Start, positive};
 use crate::experiments::{self, Gate};
 use crate::gas::tube::Tube;
 use crate::instruments::{Instruments, Probe};

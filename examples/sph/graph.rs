@@ -2,13 +2,14 @@
 
 use std::path::Path;
 
+use program::plot::{self, Series};
+
 use crate::case::{self, Case, Kind};
 use crate::closed_forms::{plates_speed, vortex_decay};
 use crate::comparison::Course;
 use crate::experiments::{Curve, Experiment, Quantity};
 use crate::observation::Observation;
 use crate::output::reduced;
-use crate::plot::{self, Series};
 use crate::report::Report;
 
 /// Draws what was computed as lines and what it should be as dots.

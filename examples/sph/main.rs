@@ -9,14 +9,10 @@ mod cells;
 mod checkpoint;
 mod cli;
 mod closed_forms;
-#[path = "../command_line/mod.rs"]
-mod command_line;
 mod comparison;
 mod domain;
 mod exchange;
 mod experiments;
-#[path = "../file_names/mod.rs"]
-mod file_names;
 mod filled;
 mod forces;
 mod gas;
@@ -29,24 +25,19 @@ mod output;
 mod pair;
 mod particle;
 mod picture;
-#[path = "../plot/mod.rs"]
-mod plot;
-#[path = "../records/mod.rs"]
-mod records;
 mod report;
 mod simulation;
 mod tank;
 mod vtk;
 mod walls;
 mod wendland;
-#[path = "../whole_file/mod.rs"]
-mod whole_file;
 
 use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Parser;
 use global_arrays::prelude::*;
+use program::{checkpoints, command_line, file_names, plot, whole_file};
 
 use crate::case::Case;
 use crate::checkpoint::{Checkpoints, Saved, flow};
@@ -89,7 +80,7 @@ fn run(arguments: &Arguments) -> Result<(), String> {
 /// Finds mistakes in instruments, times and checkpoints before the ranks start.
 fn check<const D: usize>(arguments: &Arguments, case: &Case<D>) -> Result<(), String> {
     let names = log::names(&log::instruments(arguments, case)?);
-    arguments.checkpoint.as_deref().map_or(Ok(()), checkpoint::check)?;
+    arguments.checkpoint.as_deref().map_or(Ok(()), checkpoints::check::<Saved>)?;
     let saved = arguments.resume.as_ref().map(|file| read(file, case, &names)).transpose()?;
     plan_flow(arguments, case, saved.as_ref()).map(drop)
 }

@@ -4,11 +4,12 @@ use std::marker::PhantomData;
 use std::path::Path;
 
 use global_arrays::prelude::*;
+use program::records::Records;
+use program::whole_file;
 
 use crate::case::{Case, GRAVITY};
 use crate::particle::Moving;
-use crate::records::Records;
-use crate::{vtk, whole_file};
+use crate::vtk;
 
 /// All particles, gathered in one array.
 #[derive(Debug)]

@@ -1,11 +1,7 @@
 //! A frame as a PNG picture: particles seen from the side, colored by speed.
 
-use std::io::Write;
-
-use flate2::write::ZlibEncoder;
-use flate2::{Compression, Crc};
 use plotters::prelude::*;
-use plotters::style::{FontStyle, register_font};
+use program::plot::{Bitmap, bitmap};
 
 use crate::case::{Case, GRAVITY, Kind, PLATES_FORCE, PLATES_VISCOSITY, VORTEX_SPEED};
 use crate::particle::Particle;
@@ -39,26 +35,19 @@ pub(crate) fn draw<const D: usize>(case: &Case<D>, particles: &[Particle<D>], ti
     let inside = [case.inside[0], case.inside[1]].map(|cells| cells as f64 * spacing + 2.0 * edge);
     let scale = (f64::from(WIDTH) / inside[0]).min(f64::from(TALLEST - HEAD) / inside[1]);
     let size = (WIDTH, HEAD + (scale * inside[1]).ceil() as u32);
-    let mut pixels = vec![255_u8; 3 * size.0 as usize * size.1 as usize];
-    {
-        let area = BitMapBackend::with_buffer(&mut pixels, size).into_drawing_area();
-        paint(&area, case, particles, time, (scale, edge, size)).map_err(|error| format!("cannot draw a frame: {error}"))?;
-    }
-    Ok(png(&pixels, size))
+    bitmap(size, |area| paint(area, case, particles, time, (scale, edge, size)))
+        .map_err(|error| format!("cannot draw a frame: {error}"))
 }
 
-type Area<'a> = DrawingArea<BitMapBackend<'a>, plotters::coord::Shift>;
 type Failure = Box<dyn std::error::Error>;
 
 fn paint<const D: usize>(
-    area: &Area<'_>,
+    area: &Bitmap<'_>,
     case: &Case<D>,
     particles: &[Particle<D>],
     time: f64,
     (scale, edge, size): (f64, f64, (u32, u32)),
 ) -> Result<(), Failure> {
-    // A font inside the program: none of the system is asked for. Done again it is an error that means "already there".
-    let _ = register_font("sans-serif", FontStyle::Normal, epaint_default_fonts::UBUNTU_LIGHT);
     let fastest = fastest(case);
     let place = |at: &[f64; D]| {
         let across = (at[0] + edge) * scale;
@@ -114,53 +103,9 @@ fn colour(share: f64) -> RGBColor {
     RGBColor(mix(0), mix(1), mix(2))
 }
 
-/// The picture as a PNG file. Written here because the drawing library's way to a file does not tell when the disk is full.
-///
-/// # Source
-/// *Portable Network Graphics (PNG) Specification*, W3C.
-fn png(pixels: &[u8], (width, height): (u32, u32)) -> Vec<u8> {
-    let mut rows = ZlibEncoder::new(Vec::new(), Compression::fast());
-    let mut compressed = || {
-        for row in pixels.chunks(3 * width as usize) {
-            // Each row begins with its filter: none.
-            rows.write_all(&[0])?;
-            rows.write_all(row)?;
-        }
-        rows.try_finish()
-    };
-    compressed().expect("memory takes all that is written");
-    let data = rows.finish().expect("memory takes all that is written");
-    let mut file = b"\x89PNG\r\n\x1a\n".to_vec();
-    let mut header = [width.to_be_bytes(), height.to_be_bytes()].concat();
-    // Eight bits, true colour, and the only methods there are.
-    header.extend_from_slice(&[8, 2, 0, 0, 0]);
-    for (kind, data) in [(b"IHDR", &header), (b"IDAT", &data), (b"IEND", &Vec::new())] {
-        file.extend_from_slice(&(data.len() as u32).to_be_bytes());
-        let mut sum = Crc::new();
-        sum.update(kind);
-        sum.update(data);
-        file.extend_from_slice(kind);
-        file.extend_from_slice(data);
-        file.extend_from_slice(&sum.sum().to_be_bytes());
-    }
-    file
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_smallest_picture() {
-        let file = png(&[1, 2, 3], (1, 1));
-        assert_eq!(&file[..8], b"\x89PNG\r\n\x1a\n");
-        // The chunk that ends every PNG file.
-        assert!(file.ends_with(b"\0\0\0\0IEND\xaeB`\x82"));
-        let length = u32::from_be_bytes(file[33..37].try_into().unwrap()) as usize;
-        let mut row = Vec::new();
-        std::io::Read::read_to_end(&mut flate2::read::ZlibDecoder::new(&file[41..41 + length]), &mut row).unwrap();
-        assert_eq!(row, [0, 1, 2, 3]);
-    }
 
     #[test]
     fn a_gate_rises_out_of_the_picture() {

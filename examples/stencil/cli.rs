@@ -3,8 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Parser;
-
-use crate::command_line::{Start, positive};
+use program::command_line::{Start, positive};
 
 /// Relaxes a cube of cells by Jacobi's method with ghost cells, and compares it with an exact solution.
 #[derive(Debug, Clone, Parser)]

@@ -23,23 +23,16 @@
 //! edges of blocks, costs some percent.
 
 mod cli;
-#[path = "../command_line/mod.rs"]
-mod command_line;
-#[path = "../file_names/mod.rs"]
-mod file_names;
 mod mode;
-#[path = "../plot/mod.rs"]
-mod plot;
 mod report;
 mod sweep;
-#[path = "../whole_file/mod.rs"]
-mod whole_file;
 
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Parser;
 use global_arrays::prelude::*;
+use program::{command_line, file_names, plot};
 
 use crate::cli::Arguments;
 use crate::mode::{Mode, WAVES};

@@ -3,11 +3,11 @@
 use std::fmt;
 use std::path::Path;
 
+use program::plot::{self, Series};
 use serde_json::{Value, json};
 
 use crate::Run;
 use crate::mode::Mode;
-use crate::plot::{self, Series};
 
 /// The outcome of a run.
 #[derive(Debug, Clone)]

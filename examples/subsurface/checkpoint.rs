@@ -1,24 +1,22 @@
 //! Checkpoints: all that a run needs to go on, on any number of ranks.
 //!
-//! A checkpoint is a text with the time, the planned step, sums and observations so far, and two arrays beside it: the
-//! heads at that time and those before the last step, each written by all ranks together. The arrays of a checkpoint have
-//! names of their own, and the text gets its name last. So an interrupted run leaves the checkpoint before.
+//! The text has the time, the planned step, sums and observations so far. Two arrays are beside it, each written by all ranks
+//! together: the heads at that time and those before the last step.
 //!
 //! On as many ranks a resumed run ends with the same bits as one that was not interrupted, if that one has a step that ends at
 //! the time of the checkpoint. On others the last bits differ, so steps may differ, and heads by the error of the time steps.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use global_arrays::prelude::*;
+use program::checkpoints::{self, Files};
 use serde::{Deserialize, Serialize};
 
 use crate::cases::Case;
 use crate::field::{Layout, Team, get, put};
-use crate::file_names::{behind_links, is_ordinary};
 use crate::identity::Identity;
 use crate::march::{Marched, Progress};
 use crate::newton::Work;
-use crate::whole_file;
 
 /// Observations by time.
 pub(crate) type History = Vec<(f64, Vec<f64>)>;
@@ -46,7 +44,7 @@ impl Saved {
     /// One line that names the file: it cannot be read, it is no checkpoint, one of something else, or one of the end.
     pub(crate) fn read(file: &Path, case: &dyn Case) -> Result<Saved, String> {
         let failed = |what: String| format!("{}: {what}", file.display());
-        let saved = Saved::parse(file)?;
+        let saved: Saved = checkpoints::read(file)?;
         if let Some(difference) = Identity::of(case).difference(&saved.of) {
             return Err(failed(difference));
         }
@@ -64,26 +62,15 @@ impl Saved {
         Ok(saved)
     }
 
-    fn parse(file: &Path) -> Result<Saved, String> {
-        let no_checkpoint = |why: &str| format!("{}: no checkpoint: {why}", file.display());
-        let unread = |error| format!("cannot read {}: {error}", file.display());
-        // A pipe may have no writer, a device no end, and there is no place for arrays beside a descriptor.
-        if !is_ordinary(&behind_links(file).map_err(unread)?) {
-            return Err(no_checkpoint("it is no regular file"));
-        }
-        let text = std::fs::read_to_string(file).map_err(unread)?;
-        toml::from_str(&text).map_err(|error| no_checkpoint(&error.message().replace('\n', ", ")))
-    }
-
     /// Where the run stood; `file` is that of the text. Collective.
     ///
     /// # Errors
     /// A file of heads that cannot be read or is of another shape.
     pub(crate) fn progress(&self, team: &Team<'_>, file: &Path) -> Result<Progress, Error> {
-        let file = behind_links(file).map_err(Error::other)?;
+        let files = Files::new(file, Vec::new())?;
         let array = team.array("restored")?;
         let read = |name: &str| {
-            array.read_npy(file.with_file_name(name))?;
+            array.read_npy(files.beside(name))?;
             let field = get(&array, &team.layout)?;
             // The array is read into again.
             team.sync()?;
@@ -95,28 +82,15 @@ impl Saved {
     }
 }
 
-/// Whether checkpoints may be written under a name.
-///
-/// # Errors
-/// One line: a file of that name that is no checkpoint.
-pub(crate) fn check(file: &Path) -> Result<(), String> {
-    if !file.exists() {
-        return Ok(());
-    }
-    Saved::parse(file).map_or_else(|what| Err(format!("--checkpoint would overwrite {what}")), |_| Ok(()))
-}
-
 /// Writes checkpoints under one name.
 pub(crate) struct Checkpoints {
-    file: PathBuf,
+    files: Files,
     times: Vec<f64>,
     every: usize,
     /// Of rank 0.
     of: Option<Identity>,
     array: GlobalArray<f64, Ix3>,
     layout: Layout,
-    /// Names of the arrays of the last checkpoint under this name, of an earlier run or this one.
-    written: Vec<String>,
 }
 
 impl Checkpoints {
@@ -126,11 +100,10 @@ impl Checkpoints {
         let every = every.unwrap_or(usize::MAX);
         let of = (team.rank() == 0).then(|| Identity::of(case));
         // All ranks look before any writes.
-        let written = Saved::parse(file).map_or_else(|_| Vec::new(), |saved| vec![saved.heads, saved.heads_before]);
-        // The arrays stand beside the text, also where a link leads to it.
-        let file = behind_links(file).map_err(Error::other)?;
+        let there = checkpoints::read(file).map_or_else(|_| Vec::new(), |saved: Saved| vec![saved.heads, saved.heads_before]);
+        let files = Files::new(file, there)?;
         team.sync()?;
-        Ok(Checkpoints { file, times: case.frames(), every, of, array, layout, written })
+        Ok(Checkpoints { files, times: case.frames(), every, of, array, layout })
     }
 
     /// Writes a checkpoint if one is due. `heads` are those of all cells, `history` is that of rank 0. Collective.
@@ -147,45 +120,20 @@ impl Checkpoints {
         let due = self.times.contains(&progress.time) || progress.marched.steps.is_multiple_of(self.every);
         let Some((before, last_step)) = progress.earlier.as_ref().filter(|_| due) else { return Ok(()) };
         put(&self.array, &self.layout, before)?;
-        let names = ["heads", "before"].map(|what| self.name_of_array(progress.marched.steps, what));
-        heads.save_npy(self.file.with_file_name(&names[0]))?;
-        self.array.save_npy(self.file.with_file_name(&names[1]))?;
-        let old = std::mem::replace(&mut self.written, names.to_vec());
-        if let Some(of) = &self.of {
-            let [heads, heads_before] = names;
-            let saved = Saved {
-                heads,
-                heads_before,
-                time: progress.time,
-                next_step: progress.next_step,
-                last_step: *last_step,
-                history: history.clone(),
-                of: of.clone(),
-                marched: progress.marched,
-                work,
-            };
-            self.replace(&saved, &old).map_err(Error::other)?;
-        }
-        Ok(())
-    }
-
-    /// A name that no array of the checkpoint before has.
-    fn name_of_array(&self, steps: usize, what: &str) -> String {
-        let file = self.file.file_name().unwrap_or_default().to_string_lossy();
-        let name = format!("{file}.{steps}.{what}.npy");
-        if self.written.contains(&name) { format!("{file}.{steps}-again.{what}.npy") } else { name }
-    }
-
-    /// Writes the text, then removes the arrays of the checkpoint before.
-    fn replace(&self, saved: &Saved, old: &[String]) -> Result<(), String> {
-        let text = toml::to_string(saved).map_err(|error| format!("cannot write {}: {error}", self.file.display()))?;
-        whole_file::write(&self.file, text.as_bytes())?;
-        let beginning = format!("{}.", self.file.file_name().unwrap_or_default().to_string_lossy());
-        let is_own = |name: &&String| name.starts_with(&beginning) && name.ends_with(".npy") && !name.contains('/');
-        for name in old.iter().filter(is_own) {
-            // A file that stays does no harm.
-            let _ = std::fs::remove_file(self.file.with_file_name(name));
-        }
-        Ok(())
+        let names = [".heads.npy", ".before.npy"].map(|ending| self.files.name(progress.marched.steps, ending));
+        heads.save_npy(self.files.beside(&names[0]))?;
+        self.array.save_npy(self.files.beside(&names[1]))?;
+        let text = self.of.as_ref().map(|of| Saved {
+            heads: names[0].clone(),
+            heads_before: names[1].clone(),
+            time: progress.time,
+            next_step: progress.next_step,
+            last_step: *last_step,
+            history: history.clone(),
+            of: of.clone(),
+            marched: progress.marched,
+            work,
+        });
+        self.files.replace(names.to_vec(), text.as_ref())
     }
 }

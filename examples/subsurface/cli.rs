@@ -4,8 +4,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::{ArgGroup, Parser, ValueEnum};
-
-use crate::command_line::{Start, positive};
+use program::command_line::{Start, positive};
 
 /// The flow problems.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

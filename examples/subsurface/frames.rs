@@ -13,10 +13,10 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use global_arrays::prelude::*;
+use program::whole_file;
 
 use crate::cases::Case;
 use crate::grid::Grid;
-use crate::whole_file;
 
 const COLLECTION: &str = "frames.pvd";
 

@@ -23,11 +23,7 @@ mod cases;
 mod checkpoint;
 mod cli;
 mod coarse;
-#[path = "../command_line/mod.rs"]
-mod command_line;
 mod field;
-#[path = "../file_names/mod.rs"]
-mod file_names;
 mod forcing;
 mod frames;
 mod grid;
@@ -35,25 +31,20 @@ mod identity;
 mod incomplete;
 mod input;
 mod krylov;
-#[path = "../lines/mod.rs"]
-mod lines;
 mod march;
 mod matrix;
 mod medium;
 mod newton;
 mod observers;
-#[path = "../plot/mod.rs"]
-mod plot;
 mod problem;
 mod report;
 mod system;
-#[path = "../whole_file/mod.rs"]
-mod whole_file;
 
 use std::process::ExitCode;
 
 use clap::Parser;
 use global_arrays::prelude::*;
+use program::{checkpoints, command_line, file_names, plot};
 
 use crate::cases::Case;
 use crate::cases::heterogeneous::Heterogeneous;
@@ -85,7 +76,7 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     // A run may go on from a checkpoint and replace it.
     file_names::check(&[output, plot], &[problem, reference, resume])?;
     file_names::check(&[saved], &[output, plot, problem, reference])?;
-    checkpoint.as_deref().map_or(Ok(()), checkpoint::check)?;
+    checkpoint.as_deref().map_or(Ok(()), checkpoints::check::<Saved>)?;
     let case = prepare(arguments)?;
     let resumed = arguments.resume.as_deref().map(|file| Saved::read(file, &*case)).transpose()?;
     let resumed = resumed.as_ref();

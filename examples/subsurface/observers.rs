@@ -2,11 +2,11 @@
 
 use global_arrays::prelude::*;
 use indicatif::ProgressBar;
+use program::command_line;
 
 use crate::cases::Case;
 use crate::checkpoint::{Checkpoints, History, Saved};
 use crate::cli::Arguments;
-use crate::command_line;
 use crate::field::Team;
 use crate::frames::Frames;
 use crate::march::{Progress, Schedule};

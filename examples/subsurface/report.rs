@@ -4,12 +4,12 @@ use std::fmt;
 use std::path::Path;
 
 use global_arrays::prelude::*;
+use program::whole_file;
 use serde_json::{Map, Value, json};
 
 use crate::cases::{Check, Verdict};
 use crate::march::Marched;
 use crate::newton::Work;
-use crate::whole_file;
 
 /// The outcome of a run.
 #[derive(Debug, Clone)]

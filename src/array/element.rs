@@ -5,7 +5,7 @@ use ndarray::{Dimension, IntoDimension};
 use super::GlobalArray;
 use crate::{
     calls::{Here, record},
-    comm::{AtomicOp, engine::Road},
+    comm::{Atomic, AtomicOp, Remote, engine::Road},
     distribution::Location,
     element::{AtomicInteger, Element, has_atomics},
     error::Result,
@@ -120,10 +120,9 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
             // An adapter may write what it read before a put came: only its own operations exclude each other.
             let mut word = [0; 8];
             word[..bytes.len()].copy_from_slice(bytes);
-            return self
-                .engine()
-                .atomic(rank, Road::Network, at, AtomicOp::Swap, bytes.len(), u64::from_le_bytes(word), 0, &label)
-                .map(|_| ());
+            let operand = u64::from_le_bytes(word);
+            let atomic = Atomic { op: AtomicOp::Swap, width: bytes.len(), operand, comparand: 0 };
+            return self.engine().atomic(Road::Network, Remote { rank, offset: at }, atomic, &label).map(|_| ());
         }
         self.engine().put_slice(rank, at, bytes, &label)
     }
@@ -227,11 +226,9 @@ impl<T: AtomicInteger, D: Dimension> GlobalArray<T, D> {
             return Ok(part.slot(location.offset).apply(op, operand, comparand));
         }
         let _recorded = record::call(name);
-        let rank = self.group.inner.rank_of(location.member);
-        let at = self.offset + location.offset * size_of::<T>();
-        let (operand, comparand) = (operand.to_bits(), comparand.to_bits());
-        let label = self.label(name);
-        let old = self.engine().atomic(rank, Road::Network, at, op, size_of::<T>(), operand, comparand, &label)?;
-        Ok(T::from_bits(old))
+        let offset = self.offset + location.offset * size_of::<T>();
+        let word = Remote { rank: self.group.inner.rank_of(location.member), offset };
+        let atomic = Atomic { op, width: size_of::<T>(), operand: operand.to_bits(), comparand: comparand.to_bits() };
+        self.engine().atomic(Road::Network, word, atomic, &self.label(name)).map(T::from_bits)
     }
 }

@@ -17,7 +17,7 @@ use super::{FetchOp, GlobalArray};
 use crate::{
     calls::located,
     comm::{
-        Scale,
+        Atomic, Remote, Scale,
         engine::accumulate::{Term, accumulate_list, accumulate_list_at_owners},
     },
     distribution::Location,
@@ -210,15 +210,18 @@ impl<T: AtomicInteger, D: Dimension> GlobalArray<T, D> {
     fn scatter_op_remote<I: IntoDimension<Dim = D> + Copy>(&self, subscripts: &[I], op: FetchOp, operands: &[T]) -> Result<()> {
         const OPERATION: &str = "scatter_op";
         let places = subscripts.iter().map(|&subscript| self.find(OPERATION, subscript)).collect::<Result<Vec<_>>>()?;
-        let op = op.on::<T>();
+        let (op, width) = (op.on::<T>(), size_of::<T>());
         let words = places.iter().zip(operands).filter_map(|(place, &operand)| match self.counted_element_part(place.member) {
             Some(part) => {
                 part.slot(place.offset).apply(op, operand, T::ZERO);
                 None
             }
-            None => Some((self.group.inner.rank_of(place.member), self.byte(place), operand.to_bits())),
+            None => {
+                let word = Remote { rank: self.group.inner.rank_of(place.member), offset: self.byte(place) };
+                Some((word, Atomic { op, width, operand: operand.to_bits(), comparand: 0 }))
+            }
         });
-        self.engine().atomic_list(words, op, size_of::<T>(), &self.label(OPERATION))
+        self.engine().atomic_list(words, &self.label(OPERATION))
     }
 }
 

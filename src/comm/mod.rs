@@ -3,9 +3,9 @@
 //! | folder | what it does |
 //! |---|---|
 //! | `kit` | locks, tables of ranks and numbers, random numbers, cores, lines for people |
-//! | `waist` | the boundary: what a network writes ([`Operations`], [`Network`]), what the engine drives ([`Conduit`]), and the types of both |
+//! | `waist` | the boundary: what a network is asked for ([`Operation`]), what it writes ([`Network`]), and their types |
 //! | `protocol` | state machines without I/O |
-//! | `node` | what ranks of one machine share, whatever the network is: mapping, control pages, inboxes, waiting, supervision |
+//! | `node` | what ranks of one machine share, whatever the network is: mapping, control pages, inboxes, waiting, supervision; the [`Conduit`] |
 //! | `engine` | a rank's requests, from issue to the fence that reports failures, and the protocols for memory that is not mapped |
 //! | `layers` | networks that make another one harsher, or show what it is asked for |
 //! | `soft` | virtual time, models of machines, ranks that run one at a time |
@@ -16,14 +16,12 @@
 //!
 //! # The waist
 //!
-//! [`Operations`] move bytes between local memory and an offset of a rank's *segment*, change words there, and deliver mail. A
-//! [`Network`] carries them out for any rank. A [`Conduit`] is what the engine drives: it also knows where each rank is, can wait,
-//! and supervises. There are three. A [`Member`](node::Member) is one rank of a machine, and the conduit of a job whose ranks are all
-//! mapped. [`Joined`](node::joined::Joined) is a member with a network for the ranks that are not. A rank of [`simulated`] is a member too,
-//! whose network and time are a model.
+//! An [`Operation`] moves bytes between local memory and an offset of a rank's *segment*, changes words there, or delivers mail. A
+//! [`Network`] carries operations out for any rank. A [`Conduit`] is what the engine drives: a [`Member`](node::Member) of a machine, a
+//! network for the ranks whose memory is not mapped, if there are any, and real or virtual time ([`VirtualTime`]).
 //!
 //! Strided patches, accumulates, locks, counters, collectives and request tables exist once, above the waist (`engine`, `crate::sync`,
-//! `crate::array`). To add a network, write a folder beside `mpi` against the documentation of [`Operations`] and [`Network`], add
+//! `crate::array`). To add a network, write a folder beside `mpi` against the documentation of [`Operation`] and [`Network`], add
 //! its `mod` line here and its line in the table of [`start::table`]. Nothing here uses what is above: who starts a job hands down
 //! [`start::settings`].
 //!
@@ -53,9 +51,10 @@ pub(crate) mod waist;
 
 #[cfg(feature = "_bench")]
 pub use ib::Bare;
+pub(crate) use node::{Conduit, PublishedWait};
 pub(crate) use waist::{
-    Atomic, BLOCK_LEVELS, Cause, Conduit, Connect, Event, Events, Full, INHERITED, Issued, Local, Mail, Network, Operations,
-    PublishedWait, Remote, SignalOp, SignalWord, Spot, Spots, Token, Topology,
+    Announcement, Atomic, Awaited, BLOCK_LEVELS, Cause, Connect, Event, Events, Issued, LeaveStep, Local, Mail, Nap, Network,
+    Operation, Remote, SignalOp, SignalWord, Slept, Spot, Spots, Strided, Token, Topology, VirtualTime,
 };
 pub use waist::{Capabilities, Connections, Native, Ordering, Progress};
 

@@ -3,7 +3,11 @@
 use ndarray::Dimension;
 
 use super::axis_map::{BlockSizes, CyclicSizes, map};
-use super::{Distribution, DistributionError, Layout, Order, Slabs, grid};
+use super::halo::{Base, Ghosts, Padded};
+use super::layout::{Layout, Restricted};
+use super::restricted::Owners;
+use super::tiles::TileEdges;
+use super::{Distribution, DistributionError, Order, Slabs, grid};
 use crate::index::KeptAxes;
 
 impl<D: Dimension> Distribution<D> {
@@ -74,6 +78,118 @@ impl<D: Dimension> Distribution<D> {
         Ok(Self { extents: extents.clone(), grid, members, order, layout: Layout::Irregular(cuts.to_vec()), slabs: None })
     }
 
+    /// Equal tiles, dealt out in turn on each axis of a process grid, each contiguous in memory. The grid is by default that of
+    /// [`block_cyclic`](Self::block_cyclic).
+    ///
+    /// # Errors
+    /// Same as [`block_cyclic`](Self::block_cyclic).
+    ///
+    /// # Source
+    /// Global Arrays: `GA_Set_tiled_proc_grid`.
+    pub fn tiled(
+        extents: &D,
+        tile: &[usize],
+        members: usize,
+        grid: Option<&[usize]>,
+        order: Order,
+    ) -> Result<Self, DistributionError> {
+        let (grid, sizes) = dealt(extents, tile, members, grid)?;
+        Ok(Self { extents: extents.clone(), grid, members, order, layout: Layout::Tiled(sizes), slabs: None })
+    }
+
+    /// Tiles with given cuts, dealt out cyclically on each axis of a process grid, each contiguous in memory. `cuts` has, for each
+    /// axis, the first index of each tile, ascending from 0; two equal cuts make an empty tile. The default grid is that of
+    /// [`block_cyclic`](Self::block_cyclic).
+    ///
+    /// # Errors
+    /// No members, too many elements, cuts or grid for the wrong number of axes, cuts that do not ascend or lie beyond the extent, a
+    /// grid with a zero or of more than `members`.
+    ///
+    /// # Source
+    /// Global Arrays: `GA_Set_tiled_irreg_proc_grid`.
+    pub fn tiled_irregular(
+        extents: &D,
+        cuts: &[Vec<usize>],
+        members: usize,
+        grid: Option<&[usize]>,
+        order: Order,
+    ) -> Result<Self, DistributionError> {
+        check_size(extents, members)?;
+        check_cuts(extents, cuts)?;
+        let tiles: Vec<usize> = cuts.iter().map(Vec::len).collect();
+        let grid = dealing_grid(extents, &tiles, members, grid)?;
+        let edges = (0..extents.ndim()).map(|axis| TileEdges::new(&cuts[axis], extents[axis], grid[axis])).collect();
+        Ok(Self { extents: extents.clone(), grid, members, order, layout: Layout::TiledIrregular(edges), slabs: None })
+    }
+
+    /// The same distribution with parts padded by ghost cells. Widths of zero change nothing.
+    ///
+    /// # Errors
+    /// A block-cyclic, tiled or restricted distribution (add the ghost cells before the restriction); widths or boundaries for the
+    /// wrong number of axes; too many elements with the padding.
+    ///
+    /// # Source
+    /// Global Arrays: `NGA_Create_ghosts`, `NGA_Create_ghosts_irreg`.
+    pub fn with_ghosts(self, ghosts: Ghosts<D>) -> Result<Self, DistributionError> {
+        let expected = self.extents.ndim();
+        for (what, given) in [("ghost widths", ghosts.widths.ndim()), ("boundaries", ghosts.boundaries.len())] {
+            if given != expected {
+                return Err(DistributionError::AxisCount { what, given, expected });
+            }
+        }
+        if ghosts.widths.slice().iter().all(|&width| width == 0) {
+            return Ok(self);
+        }
+        let margins = self.extents.slice().iter().zip(ghosts.widths.slice());
+        let padded: Vec<usize> = margins.map(|(n, w)| n.saturating_add(w.saturating_mul(2))).collect();
+        check_product(&padded)?;
+        let base = match self.layout {
+            Layout::Block(sizes) => Base::Block(sizes),
+            Layout::Irregular(cuts) => Base::Irregular(cuts),
+            Layout::Padded(padded) => padded.base,
+            Layout::Cyclic(_) | Layout::Tiled(_) | Layout::TiledIrregular(_) => {
+                return Err(DistributionError::GhostsOfManyBlocks);
+            }
+            Layout::Restricted(_) => return Err(DistributionError::GhostsOfRestricted),
+        };
+        Ok(Self { layout: Layout::Padded(Padded { base, ghosts }), slabs: None, ..self })
+    }
+
+    /// The same distribution over a larger group, in which only the listed members own parts: the first one takes the part of member
+    /// 0, and so on.
+    ///
+    /// # Errors
+    /// Fewer owners than the distribution has members; an owner that is not a member, or is listed twice.
+    ///
+    /// # Source
+    /// Global Arrays: `GA_Set_restricted`.
+    pub fn restricted(self, owners: &[usize], members: usize) -> Result<Self, DistributionError> {
+        if owners.len() < self.members {
+            return Err(DistributionError::GridTooLarge { grid: self.grid.slice().to_vec(), members: owners.len() });
+        }
+        if let Some(&owner) = owners.iter().find(|&&owner| owner >= members) {
+            return Err(DistributionError::NoSuchOwner { owner, members });
+        }
+        let mut sorted = owners.to_vec();
+        sorted.sort_unstable();
+        if let Some(pair) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(DistributionError::OwnerTwice { owner: pair[0] });
+        }
+        let (layout, owners) = match self.layout {
+            Layout::Restricted(inner) => (inner.layout, inner.owners.iter().map(|owner| owners[owner]).collect()),
+            layout => (layout, owners.to_vec()),
+        };
+        if owners.iter().copied().eq(0..owners.len()) {
+            // The first members, in their order: those beyond own nothing anyway.
+            return Ok(Self { members, layout, ..self });
+        }
+        let owners = match owners.first() {
+            Some(&first) if owners.iter().copied().eq(first..first + owners.len()) => Owners::Range { first, len: owners.len() },
+            _ => Owners::List(owners),
+        };
+        Ok(Self { members, layout: Layout::Restricted(Box::new(Restricted { layout, owners })), slabs: None, ..self })
+    }
+
     /// The grid has been checked.
     fn blocks_on(extents: &D, members: usize, grid: &[usize], order: Order) -> Self {
         let block = map(extents, |axis| extents.slice()[axis].div_ceil(grid[axis]).max(1));
@@ -84,7 +200,7 @@ impl<D: Dimension> Distribution<D> {
 }
 
 /// Grid and sizes of equal blocks dealt round.
-pub(super) fn dealt<D: Dimension>(
+fn dealt<D: Dimension>(
     extents: &D,
     block: &[usize],
     members: usize,
@@ -102,7 +218,7 @@ pub(super) fn dealt<D: Dimension>(
 }
 
 /// The grid that the caller gave, or one that suits the number of blocks on each axis.
-pub(super) fn dealing_grid<D: Dimension>(
+fn dealing_grid<D: Dimension>(
     extents: &D,
     blocks: &[usize],
     members: usize,
@@ -121,7 +237,7 @@ pub(super) fn dealing_grid<D: Dimension>(
 }
 
 /// For each axis the first indices of blocks: the first 0, ascending, none beyond the extent.
-pub(super) fn check_cuts<D: Dimension>(extents: &D, cuts: &[Vec<usize>]) -> Result<(), DistributionError> {
+fn check_cuts<D: Dimension>(extents: &D, cuts: &[Vec<usize>]) -> Result<(), DistributionError> {
     check_axes("cuts", cuts.len(), extents)?;
     for (axis, (cuts, &extent)) in cuts.iter().zip(extents.slice()).enumerate() {
         if cuts.first() != Some(&0) {
@@ -137,9 +253,8 @@ pub(super) fn check_cuts<D: Dimension>(extents: &D, cuts: &[Vec<usize>]) -> Resu
     Ok(())
 }
 
-/// A patch must be able to name all axes. The product of the non-zero extents must fit `isize`: then so do all products of local
-/// extents, and differences of offsets.
-pub(super) fn check_size<D: Dimension>(extents: &D, members: usize) -> Result<(), DistributionError> {
+/// A patch must be able to name all axes.
+fn check_size<D: Dimension>(extents: &D, members: usize) -> Result<(), DistributionError> {
     if members == 0 {
         return Err(DistributionError::NoMembers);
     }
@@ -147,10 +262,15 @@ pub(super) fn check_size<D: Dimension>(extents: &D, members: usize) -> Result<()
     if axes > most {
         return Err(DistributionError::TooManyAxes { axes, most });
     }
-    let product = extents.slice().iter().filter(|&&n| n != 0).try_fold(1_usize, |product, &n| product.checked_mul(n));
+    check_product(extents.slice())
+}
+
+/// The product of the non-zero extents must fit `isize`: then so do all products of local extents, and differences of offsets.
+fn check_product(extents: &[usize]) -> Result<(), DistributionError> {
+    let product = extents.iter().filter(|&&n| n != 0).try_fold(1_usize, |product, &n| product.checked_mul(n));
     match product {
         Some(product) if isize::try_from(product).is_ok() => Ok(()),
-        _ => Err(DistributionError::TooLarge { extents: extents.slice().to_vec() }),
+        _ => Err(DistributionError::TooLarge { extents: extents.to_vec() }),
     }
 }
 

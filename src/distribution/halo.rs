@@ -13,8 +13,8 @@
 
 use ndarray::Dimension;
 
+use super::Distribution;
 use super::axis_map::{AxisMap, BlockMap, BlockSizes, IrregularMap, Place, map};
-use super::{Distribution, DistributionError, Layout};
 use crate::index::Patch;
 
 /// What lies beyond the edge of an array on one axis.
@@ -50,12 +50,12 @@ pub struct Ghosts<D> {
 /// The layout of the blocks, and what pads them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Padded<D> {
-    base: Base<D>,
-    ghosts: Ghosts<D>,
+    pub(super) base: Base<D>,
+    pub(super) ghosts: Ghosts<D>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Base<D> {
+pub(super) enum Base<D> {
     Block(BlockSizes<D>),
     Irregular(Vec<Vec<usize>>),
 }
@@ -153,60 +153,6 @@ struct Stretch {
 }
 
 impl<D: Dimension> Distribution<D> {
-    /// The same distribution with parts padded by ghost cells. Widths of zero change nothing.
-    ///
-    /// # Errors
-    /// A block-cyclic, tiled or restricted distribution (add the ghost cells before the restriction); widths or boundaries for the
-    /// wrong number of axes; too many elements with the padding.
-    ///
-    /// # Source
-    /// Global Arrays: `NGA_Create_ghosts`, `NGA_Create_ghosts_irreg`.
-    pub fn with_ghosts(self, ghosts: Ghosts<D>) -> Result<Self, DistributionError> {
-        let expected = self.extents.ndim();
-        for (what, given) in [("ghost widths", ghosts.widths.ndim()), ("boundaries", ghosts.boundaries.len())] {
-            if given != expected {
-                return Err(DistributionError::AxisCount { what, given, expected });
-            }
-        }
-        if ghosts.widths.slice().iter().all(|&width| width == 0) {
-            return Ok(self);
-        }
-        let padded = |(&n, &w): (&usize, &usize)| w.checked_mul(2).and_then(|margin| margin.checked_add(n));
-        let product = self
-            .extents
-            .slice()
-            .iter()
-            .zip(ghosts.widths.slice())
-            .map(padded)
-            .try_fold(1_usize, |product, n| product.checked_mul(n?));
-        if product.is_none_or(|product| isize::try_from(product).is_err()) {
-            let extents = self.extents.slice().iter().zip(ghosts.widths.slice());
-            return Err(DistributionError::TooLarge {
-                extents: extents.map(|(n, w)| n.saturating_add(w.saturating_mul(2))).collect(),
-            });
-        }
-        let base = match self.layout {
-            Layout::Block(sizes) => Base::Block(sizes),
-            Layout::Irregular(cuts) => Base::Irregular(cuts),
-            Layout::Padded(padded) => padded.base,
-            Layout::Cyclic(_) | Layout::Tiled(_) | Layout::TiledIrregular(_) => {
-                return Err(DistributionError::GhostsOfManyBlocks);
-            }
-            Layout::Restricted(_) => return Err(DistributionError::GhostsOfRestricted),
-        };
-        Ok(Self { layout: Layout::Padded(Padded { base, ghosts }), slabs: None, ..self })
-    }
-
-    /// The ghost cells, if the array has any.
-    #[inline]
-    #[must_use]
-    pub fn ghosts(&self) -> Option<&Ghosts<D>> {
-        match self.layout.arithmetic() {
-            Layout::Padded(padded) => Some(&padded.ghosts),
-            _ => None,
-        }
-    }
-
     /// Ghost cells on either side of a block, for each axis.
     #[must_use]
     pub fn ghost_widths(&self) -> D {

@@ -5,8 +5,9 @@
 
 use ndarray::Dimension;
 
-use super::axis_map::{AxisMap, map, with_map};
-use super::{Distribution, Layout, Order};
+use super::axis_map::{AxisMap, map};
+use super::layout::{Layout, with_map};
+use super::{Distribution, Order};
 use crate::index::Patch;
 
 /// One block of a member's part.

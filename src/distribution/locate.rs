@@ -2,7 +2,8 @@
 
 use ndarray::Dimension;
 
-use super::axis_map::{AxisMap, Layout, Place, with_dense_map, with_map};
+use super::axis_map::{AxisMap, Place};
+use super::layout::{Layout, with_dense_map, with_map};
 use super::{Distribution, Order};
 
 /// An element's owner and position.

@@ -35,7 +35,7 @@
 //!
 //! # How to add a layout
 //!
-//! A new layout that is a product of axes needs one more implementation of `AxisMap` and one more line in the private enum `Layout`.
+//! A new layout that is a product of axes needs one more implementation of `AxisMap` and one more line in the private enum `Layout` (`layout.rs`).
 //! Only `locate.rs`, `local.rs` and `pieces.rs` compute local offsets from local indices, and members from positions.
 //!
 //! # Cost
@@ -58,6 +58,7 @@ mod build;
 mod error;
 mod grid;
 mod halo;
+mod layout;
 mod local;
 mod locate;
 mod pieces;
@@ -71,10 +72,10 @@ mod model;
 
 use ndarray::Dimension;
 
-use axis_map::Layout;
 pub use error::DistributionError;
 pub(crate) use halo::GhostBox;
 pub use halo::{Boundary, Ghosts, Side};
+use layout::Layout;
 pub use local::{Block, Blocks};
 pub use locate::{Location, Single};
 pub use pieces::{Piece, Pieces};
@@ -167,6 +168,24 @@ impl<D: Dimension> Distribution<D> {
     #[must_use]
     pub fn order(&self) -> Order {
         self.order
+    }
+
+    /// The ghost cells, if the array has any.
+    #[inline]
+    #[must_use]
+    pub fn ghosts(&self) -> Option<&Ghosts<D>> {
+        match self.layout.arithmetic() {
+            Layout::Padded(padded) => Some(&padded.ghosts),
+            _ => None,
+        }
+    }
+
+    /// The members that may own elements, in the order of their positions in the process grid; `None` if these are all members.
+    pub fn owners(&self) -> Option<impl Iterator<Item = usize> + '_> {
+        match &self.layout {
+            Layout::Restricted(restricted) => Some(restricted.owners.iter()),
+            _ => None,
+        }
     }
 
     /// A number that is equal for equal distributions, and almost certainly different otherwise.

@@ -3,7 +3,8 @@
 use ndarray::Dimension;
 
 use super::Distribution;
-use super::axis_map::{AxisMap, Layout, with_map};
+use super::axis_map::AxisMap;
+use super::layout::{Layout, with_map};
 use crate::index::Patch;
 
 /// A part of a patch that lies in one member's part with fixed strides.

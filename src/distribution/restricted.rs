@@ -7,17 +7,6 @@
 //! # Source
 //! Global Arrays: `GA_Set_restricted`, `GA_Set_restricted_range`.
 
-use ndarray::Dimension;
-
-use super::{Distribution, DistributionError, Layout};
-
-/// A layout over the places of a list of owners.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Restricted<D> {
-    pub(super) layout: Layout<D>,
-    pub(super) owners: Owners,
-}
-
 /// The members that may own something, in the order of their places.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Owners {
@@ -57,57 +46,11 @@ impl Owners {
     }
 }
 
-impl<D: Dimension> Distribution<D> {
-    /// The same distribution over a larger group, in which only the listed members own parts: the first one takes the part of member
-    /// 0, and so on.
-    ///
-    /// # Errors
-    /// Fewer owners than the distribution has members; an owner that is not a member, or is listed twice.
-    ///
-    /// # Source
-    /// Global Arrays: `GA_Set_restricted`.
-    pub fn restricted(self, owners: &[usize], members: usize) -> Result<Self, DistributionError> {
-        if owners.len() < self.members {
-            return Err(DistributionError::GridTooLarge { grid: self.grid.slice().to_vec(), members: owners.len() });
-        }
-        if let Some(&owner) = owners.iter().find(|&&owner| owner >= members) {
-            return Err(DistributionError::NoSuchOwner { owner, members });
-        }
-        let mut sorted = owners.to_vec();
-        sorted.sort_unstable();
-        if let Some(pair) = sorted.windows(2).find(|pair| pair[0] == pair[1]) {
-            return Err(DistributionError::OwnerTwice { owner: pair[0] });
-        }
-        let (layout, owners) = match self.layout {
-            Layout::Restricted(inner) => (inner.layout, inner.owners.iter().map(|owner| owners[owner]).collect()),
-            layout => (layout, owners.to_vec()),
-        };
-        if owners.iter().copied().eq(0..owners.len()) {
-            // The first members, in their order: those beyond own nothing anyway.
-            return Ok(Self { members, layout, ..self });
-        }
-        let owners = match owners.first() {
-            Some(&first) if owners.iter().copied().eq(first..first + owners.len()) => Owners::Range { first, len: owners.len() },
-            _ => Owners::List(owners),
-        };
-        Ok(Self { members, layout: Layout::Restricted(Box::new(Restricted { layout, owners })), slabs: None, ..self })
-    }
-
-    /// The members that may own elements, in the order of their positions in the process grid; `None` if these are all members.
-    pub fn owners(&self) -> Option<impl Iterator<Item = usize> + '_> {
-        match &self.layout {
-            Layout::Restricted(restricted) => Some(restricted.owners.iter()),
-            _ => None,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use ndarray::Dim;
 
-    use super::*;
-    use crate::distribution::Order;
+    use crate::distribution::{Distribution, DistributionError, Order};
 
     #[test]
     fn owners_take_the_places_of_members() {

@@ -21,9 +21,8 @@
 use ndarray::Dimension;
 
 use super::axis_map::{AxisMap, CyclicSizes, Place};
-use super::build::{check_cuts, check_size, dealing_grid, dealt};
 use super::reciprocal::divide;
-use super::{Distribution, DistributionError, Layout, Location, Order};
+use super::{Distribution, Location, Order};
 
 /// The tiles of one axis, of any sizes, dealt to the coordinates of the grid in turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,50 +48,6 @@ pub(super) struct TiledIrregularMap<'a, D> {
 }
 
 impl<D: Dimension> Distribution<D> {
-    /// Equal tiles, dealt out in turn on each axis of a process grid, each contiguous in memory. The grid is by default that of
-    /// [`block_cyclic`](Self::block_cyclic).
-    ///
-    /// # Errors
-    /// Same as [`block_cyclic`](Self::block_cyclic).
-    ///
-    /// # Source
-    /// Global Arrays: `GA_Set_tiled_proc_grid`.
-    pub fn tiled(
-        extents: &D,
-        tile: &[usize],
-        members: usize,
-        grid: Option<&[usize]>,
-        order: Order,
-    ) -> Result<Self, DistributionError> {
-        let (grid, sizes) = dealt(extents, tile, members, grid)?;
-        Ok(Self { extents: extents.clone(), grid, members, order, layout: Layout::Tiled(sizes), slabs: None })
-    }
-
-    /// Tiles with given cuts, dealt out cyclically on each axis of a process grid, each contiguous in memory. `cuts` has, for each
-    /// axis, the first index of each tile, ascending from 0; two equal cuts make an empty tile. The default grid is that of
-    /// [`block_cyclic`](Self::block_cyclic).
-    ///
-    /// # Errors
-    /// No members, too many elements, cuts or grid for the wrong number of axes, cuts that do not ascend or lie beyond the extent, a
-    /// grid with a zero or of more than `members`.
-    ///
-    /// # Source
-    /// Global Arrays: `GA_Set_tiled_irreg_proc_grid`.
-    pub fn tiled_irregular(
-        extents: &D,
-        cuts: &[Vec<usize>],
-        members: usize,
-        grid: Option<&[usize]>,
-        order: Order,
-    ) -> Result<Self, DistributionError> {
-        check_size(extents, members)?;
-        check_cuts(extents, cuts)?;
-        let tiles: Vec<usize> = cuts.iter().map(Vec::len).collect();
-        let grid = dealing_grid(extents, &tiles, members, grid)?;
-        let edges = (0..extents.ndim()).map(|axis| TileEdges::new(&cuts[axis], extents[axis], grid[axis])).collect();
-        Ok(Self { extents: extents.clone(), grid, members, order, layout: Layout::TiledIrregular(edges), slabs: None })
-    }
-
     /// Owner and place of an element in a tiled array; `see` gets what is known of each axis.
     pub(super) fn locate_in_tiles(&self, map: &impl AxisMap, index: &D, mut see: impl FnMut(usize, &Place)) -> Location {
         let (mut member, mut tile, mut within) = (0, 0, 0);
@@ -123,7 +78,7 @@ impl<D: Dimension> Distribution<D> {
 
 impl TileEdges {
     /// The cuts have been checked.
-    fn new(starts: &[usize], extent: usize, grid: usize) -> Self {
+    pub(super) fn new(starts: &[usize], extent: usize, grid: usize) -> Self {
         let (mut earlier, mut totals) = (Vec::with_capacity(starts.len()), vec![0; grid]);
         for (tile, &start) in starts.iter().enumerate() {
             let total = &mut totals[tile % grid];
@@ -220,6 +175,7 @@ mod tests {
     use ndarray::Dim;
 
     use super::*;
+    use crate::distribution::DistributionError;
 
     #[test]
     fn tiles_lie_behind_one_another() {

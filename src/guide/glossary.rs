@@ -11,6 +11,8 @@
 //! | [`Group`](crate::Group) | an ordered set of ranks; arrays and collectives belong to one | process group | group | group with its communicator | team |
 //! | member | a rank's number inside a group | *nodeid* in a group | group rank | rank in a communicator | PE number in a team |
 //! | node | the ranks that share one machine's memory | cluster node | SMP domain | `MPI_COMM_TYPE_SHARED` | `SHMEM_TEAM_SHARED` |
+//! | agent | the first rank of a node, where it answers for all of them | – | data server | – | – |
+//! | helper | a thread that the library starts beside a rank's own | – | – | progress thread | – |
 //! | conduit | the code that drives one network (a GASNet term) | port | port, ComEx runtime | BTL, netmod | transport |
 //!
 //! # Where data are

@@ -327,7 +327,7 @@ impl Launch {
     #[cfg(test)]
     pub(crate) fn run_over(
         &self,
-        join: impl Fn(crate::comm::node::Member) -> Arc<dyn Conduit> + Sync,
+        join: impl Fn(crate::comm::node::Member) -> Arc<Conduit> + Sync,
         body: impl Fn(&Job) -> Result<(), Error> + Sync,
     ) -> Result<(), Error> {
         let start = self.resolve()?;
@@ -345,7 +345,7 @@ impl Launch {
 
     /// Runs one rank that a test has made, as it says, in a thread that is its own.
     #[cfg(test)]
-    pub(crate) fn run_as(&self, conduit: Arc<dyn Conduit>, body: impl FnOnce(&Job) -> Result<(), Error>) -> Result<(), String> {
+    pub(crate) fn run_as(&self, conduit: Arc<Conduit>, body: impl FnOnce(&Job) -> Result<(), Error>) -> Result<(), String> {
         let start = self.resolve().map_err(|error| error.to_string())?;
         let entry = Entry::new(Extent::Threads).map_err(|error| error.to_string())?;
         start.rank(&entry, conduit, 1, body)
@@ -373,7 +373,7 @@ impl Start {
     fn rank<E: std::fmt::Display>(
         &self,
         entry: &Entry,
-        conduit: Arc<dyn Conduit>,
+        conduit: Arc<Conduit>,
         cores: usize,
         body: impl FnOnce(&Job) -> Result<(), E>,
     ) -> Result<(), String> {

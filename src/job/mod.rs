@@ -3,6 +3,10 @@
 //! A [`Job`] is a value. It holds its conduit, its heap and the group of all ranks; none of this is global. A program may run several
 //! jobs one after the other. Objects that outlive their job return errors. The process knows only that it runs a job (`entry`); a rank
 //! cannot start one.
+//!
+//! A rank succeeds when its body returns `Ok` and all ranks have reached the closing sync, which also reports errors that the program
+//! did not collect. Otherwise it writes the cause where others find it and ends the job: they get `Error::JobEnded` from whatever they
+//! call or wait in, and who started the job gets `Error::RankFailed` with the first rank that failed, and its cause.
 
 mod entry;
 pub(crate) mod launch;
@@ -84,7 +88,7 @@ impl AsRef<Group> for Job {
 
 impl Job {
     /// A rank over a conduit, on a machine whose ranks share so many cores.
-    fn start(conduit: Arc<dyn Conduit>, start: &launch::Start, cores: usize) -> Result<Self> {
+    fn start(conduit: Arc<Conduit>, start: &launch::Start, cores: usize) -> Result<Self> {
         let (state, scratch) = JobState::new(conduit.clone(), start.settings.timeout, start.memory, start.settings.stats)?;
         start.wanted.start(&conduit);
         let inner = Arc::new(state);
@@ -96,7 +100,7 @@ impl Job {
     pub(crate) fn finish(&self) -> Result<()> {
         // Before the collectives of the table: who waits for a rank in vain learns by this that it has ended, and what others are in
         // is never taken for a part of the table.
-        self.inner.conduit().publish_end();
+        self.inner.conduit().supervision().publish_end();
         self.world.settle(Op::End, 0)?;
         if self.inner.counts.is_none() {
             return Ok(());

@@ -77,7 +77,7 @@ impl Waiter for InCollective<'_> {
         }
         // A member that was there may have ended. One that is waited for was not, since all that it sent was handled.
         let conduit = self.group.inner.engine().conduit();
-        let late = self.group.late().filter(|&rank| self.from.is_none() && conduit.mapped(rank).is_some());
+        let late = self.group.late().filter(|&rank| self.from.is_none() && conduit.mapped_segment(rank).is_some());
         self.group.without(self.from.into_iter().chain(late), || self.operation())
     }
 }

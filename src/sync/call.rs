@@ -19,7 +19,7 @@ impl Doing {
     pub(crate) fn new(group: &Group, operation: &'static str, (number, name): (u64, &str)) -> Self {
         let text = || format!("{operation} of \"{name}\"{}", line());
         let about = (operation.as_ptr().addr() as u64).rotate_left(40) ^ number;
-        Doing(replace_doing(group.inner.engine().conduit().name_call(key(about), &text)))
+        Doing(replace_doing(group.inner.engine().conduit().supervision().name_call(key(about), &text)))
     }
 }
 
@@ -31,17 +31,17 @@ impl Drop for Doing {
 
 /// What to publish for the call that the thread is in.
 #[inline]
-pub(super) fn published(conduit: &dyn Conduit) -> u64 {
+pub(super) fn published(conduit: &Conduit) -> u64 {
     match doing() {
-        0 => conduit.name_call(key(0), &line),
+        0 => conduit.supervision().name_call(key(0), &line),
         published => published,
     }
 }
 
 /// The operation on an array that the thread is in, for people.
-pub(super) fn operation(conduit: &dyn Conduit) -> Option<String> {
+pub(super) fn operation(conduit: &Conduit) -> Option<String> {
     let doing = Some(doing()).filter(|&doing| doing != 0)?;
-    Some(split(&conduit.call(conduit.rank(), doing)).0.to_owned()).filter(|operation| !operation.is_empty())
+    Some(split(&conduit.supervision().call(conduit.rank(), doing)).0.to_owned()).filter(|operation| !operation.is_empty())
 }
 
 /// The text of a call: the operation on an array, if it is one, and the line behind it.

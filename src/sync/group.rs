@@ -187,7 +187,7 @@ impl Group {
             mapped,
             owners_add: !mapped && conduit.capabilities().native.accumulate,
             direct: mapped && !counted,
-            quiet: mapped && conduit.capabilities().window == usize::MAX,
+            quiet: mapped && !conduit.has_network(),
             job,
         };
         Group { inner: Arc::new(inner) }
@@ -295,9 +295,9 @@ impl Group {
 }
 
 /// Where the segments of members begin that this rank sees.
-fn bases(conduit: &dyn Conduit, members: &Members) -> Bases {
+fn bases(conduit: &Conduit, members: &Members) -> Bases {
     let of_ranks = |ranks: Range<usize>| {
-        let first = conduit.mapped(ranks.start)?.as_ptr();
+        let first = conduit.mapped_segment(ranks.start)?.as_ptr();
         Some(Evenly { from: ranks.start, count: ranks.len(), first, step: conduit.segment_len() })
     };
     match (conduit.topology().mapped_ranks(), members) {
@@ -308,13 +308,13 @@ fn bases(conduit: &dyn Conduit, members: &Members) -> Bases {
         },
         (Some(ranks), Members::Range { stride, .. }) => {
             let mapped = members.within(&ranks).unwrap_or(0..0);
-            let first = if mapped.is_empty() { None } else { conduit.mapped(members.rank(mapped.start)) };
+            let first = if mapped.is_empty() { None } else { conduit.mapped_segment(members.rank(mapped.start)) };
             let Some(first) = first else { return Bases::unmapped(members.len()) };
             let step = (*stride as usize).wrapping_mul(conduit.segment_len());
             let evenly = Evenly { from: mapped.start, count: mapped.len(), first: first.as_ptr(), step };
             Bases::evenly(members.len(), evenly)
         }
-        (None, _) => Bases::table((0..members.len()).map(|member| conduit.mapped(members.rank(member)))),
+        (None, _) => Bases::table((0..members.len()).map(|member| conduit.mapped_segment(members.rank(member)))),
     }
 }
 

@@ -20,6 +20,10 @@
 //! Every collective starts with an *agreement*: a barrier that also compares each member's fingerprint of the call (operation, array,
 //! shape, type and root). If they differ, the call fails on all members, and the group becomes unusable. When all members have entered
 //! a collective, all have left the one before, so its scratch memory is free.
+//!
+//! Within a rank, the collectives of one group run one at a time; a second thread gets `Error::Busy`. So does a second thread that
+//! creates or destroys anything in any group: offsets and numbers are equal on all ranks only if each rank creates in sequence. An
+//! agreement that fails in any way ends its group.
 
 mod agreement;
 pub(crate) mod call;

@@ -36,9 +36,9 @@ pub(super) struct Nodes {
 
 impl Nodes {
     /// Of member `me`; `mapped` means that all are mapped.
-    pub(super) fn new(conduit: &dyn Conduit, members: &Members, me: usize, mapped: bool) -> Self {
+    pub(super) fn new(conduit: &Conduit, members: &Members, me: usize, mapped: bool) -> Self {
         let (topology, size, one) = (conduit.topology(), members.len(), mapped);
-        let apart = conduit.mapped(conduit.rank()).is_none();
+        let apart = conduit.mapped_segment(conduit.rank()).is_none();
         // The members that exchange, and of them this one or its leader.
         let (leaders, here) = if one {
             (Leaders::All(size), None)

@@ -42,7 +42,7 @@ impl JobState {
     /// Takes the first blocks of every segment: the words that guard accumulates, and the world's scratch memory, whose offset is the
     /// second answer.
     pub(crate) fn new(
-        conduit: Arc<dyn Conduit>,
+        conduit: Arc<Conduit>,
         timeout: Option<f64>,
         memory_limit: Option<u64>,
         counted: bool,
@@ -80,7 +80,7 @@ impl JobState {
         Ok((state, scratch))
     }
 
-    pub(crate) fn conduit(&self) -> &dyn Conduit {
+    pub(crate) fn conduit(&self) -> &Conduit {
         self.engine.conduit()
     }
 

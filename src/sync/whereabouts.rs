@@ -31,16 +31,16 @@ pub(super) fn group_code(key: u64, members: usize) -> u64 {
 
 /// Publishes what this rank enters: an operation of a group, and the agreement before it.
 #[inline]
-pub(super) fn publish(conduit: &dyn Conduit, op: Op, group: u64, sequence: u32) {
-    conduit.publish([op as u64 | group, u64::from(sequence) | call::published(conduit) << CALL_SHIFT]);
+pub(super) fn publish(conduit: &Conduit, op: Op, group: u64, sequence: u32) {
+    conduit.supervision().publish([op as u64 | group, u64::from(sequence) | call::published(conduit) << CALL_SHIFT]);
 }
 
 /// What a rank is in, or was in last, for people.
-pub(super) fn place(conduit: &dyn Conduit, rank: usize) -> String {
-    let Some([code, detail]) = conduit.last_seen(rank) else { return "an unknown place".into() };
+pub(super) fn place(conduit: &Conduit, rank: usize) -> String {
+    let Some([code, detail]) = conduit.supervision().last_seen(rank) else { return "an unknown place".into() };
     let (op, members) = (Op::from_code(code), code >> OPERATION_BITS & 0xffff);
     // An operation on an array, if it is one, and the line of the call.
-    let call = conduit.call(rank, detail >> CALL_SHIFT);
+    let call = conduit.supervision().call(rank, detail >> CALL_SHIFT);
     let (operation, line) = call::split(&call);
     match op {
         Op::Start | Op::End => op.name().into(),
@@ -52,7 +52,7 @@ pub(super) fn place(conduit: &dyn Conduit, rank: usize) -> String {
 }
 
 /// Where each of some ranks was last seen, for people.
-pub(super) fn places(conduit: &dyn Conduit, ranks: impl Iterator<Item = usize>) -> String {
+pub(super) fn places(conduit: &Conduit, ranks: impl Iterator<Item = usize>) -> String {
     let mut seen: Vec<(String, Vec<usize>)> = Vec::new();
     for rank in ranks {
         let place = place(conduit, rank);
@@ -77,7 +77,7 @@ impl Group {
 
     /// Why a collective can never end well, if one of some ranks has come to its end, all of whose acts are waited for.
     pub(super) fn without(&self, mut ranks: impl Iterator<Item = usize>, operation: impl FnOnce() -> String) -> Option<Error> {
-        if !self.inner.engine().conduit().knows_ends() {
+        if !self.inner.engine().conduit().supervision().knows_ends() {
             return None;
         }
         let ended = ranks.find(|&rank| self.has_ended(rank))?;
@@ -88,12 +88,12 @@ impl Group {
     /// There were other ranks in the job, and all of them have come to their end.
     pub(super) fn is_left_alone(&self) -> bool {
         let conduit = self.inner.engine().conduit();
-        conduit.size() > 1 && conduit.have_others_ended()
+        conduit.size() > 1 && conduit.supervision().have_others_ended()
     }
 
     /// Whether a rank waits for the orderly end of the job.
     pub(super) fn has_ended(&self, rank: usize) -> bool {
-        self.inner.engine().conduit().has_ended(rank)
+        self.inner.engine().conduit().supervision().has_ended(rank)
     }
 
     /// Where members were last seen, for people: those of this machine, and some of others, which are asked.
@@ -105,12 +105,10 @@ impl Group {
         let is_near = |rank: &usize| conduit.topology().is_near(*rank);
         let asked: Vec<usize> = self.ranks().filter(|rank| !is_near(rank)).take(ASKED).collect();
         let begin = conduit.now();
-        let is_silent = |rank: &usize| {
-            // Asks.
-            conduit.published_wait(*rank, 0);
-            conduit.last_seen(*rank).is_none()
-        };
-        while asked.iter().filter(|rank| is_silent(rank)).count() > 0 && conduit.now() - begin < LIMIT {
+        let supervision = conduit.supervision();
+        // The look at a wait asks.
+        let is_silent = |&&rank: &&usize| (supervision.published_wait(rank, 0), supervision.last_seen(rank)).1.is_none();
+        while asked.iter().filter(is_silent).count() > 0 && conduit.now() - begin < LIMIT {
             engine.progress();
             conduit.pause(PAUSE);
         }
@@ -123,10 +121,10 @@ impl Group {
     fn is_here(&self) -> impl Fn(usize) -> Option<bool> {
         let (conduit, group) = (self.inner.engine().conduit(), self.inner.code >> OPERATION_BITS);
         let entered = move |[code, sequence]: [u64; 2]| (code >> OPERATION_BITS == group).then_some(sequence as u32);
-        let own = conduit.last_seen(conduit.rank()).and_then(entered);
+        let own = conduit.supervision().last_seen(conduit.rank()).and_then(entered);
         // Sequences wrap: "as far as this rank" means less than half the circle ahead.
         move |rank: usize| {
-            let theirs = entered(conduit.last_seen(rank)?);
+            let theirs = entered(conduit.supervision().last_seen(rank)?);
             Some(theirs.zip(own).is_some_and(|(theirs, own)| theirs.wrapping_sub(own) as i32 >= 0))
         }
     }
@@ -143,7 +141,8 @@ impl Group {
         const LOOKED_AT: usize = 1024;
         let (inner, conduit) = (&*self.inner, self.inner.engine().conduit());
         let is_here = self.is_here();
-        let is_late = |rank: &usize| *rank != conduit.rank() && conduit.mapped(*rank).is_some() && is_here(*rank) == Some(false);
+        let is_late =
+            |rank: &usize| *rank != conduit.rank() && conduit.mapped_segment(*rank).is_some() && is_here(*rank) == Some(false);
         let start = if inner.size() <= LOOKED_AT { 0 } else { inner.suspect.load(Ordering::Relaxed) };
         let members = || (start..start + LOOKED_AT.min(inner.size())).map(|at| at % inner.size());
         let found = one_of(conduit, members().map(|member| inner.rank_of(member)).filter(is_late));

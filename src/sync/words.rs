@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::{Group, Kind, Op, fingerprint};
 use crate::{
     calls::located,
-    comm::{AtomicOp, engine::Label},
+    comm::{Atomic, AtomicOp, Remote, engine::Label},
     error::{Error, Result},
     memory::{heap::ALIGN, part::Part, segments::Placement, word::WaitWord},
 };
@@ -60,9 +60,9 @@ impl SharedWords {
     /// Applies an atomic operation to word `index` of a member and returns the old value.
     #[inline]
     pub(crate) fn atomic(&self, member: usize, index: usize, op: AtomicOp, operand: u64, comparand: u64) -> Result<u64> {
-        let inner = &*self.group.inner;
-        let offset = self.byte(index);
-        inner.engine().atomic(inner.rank_of(member), inner.road(member, 8), offset, op, 8, operand, comparand, &self.label)
+        let (inner, atomic) = (&*self.group.inner, Atomic { op, width: 8, operand, comparand });
+        let word = Remote { rank: inner.rank_of(member), offset: self.byte(index) };
+        inner.engine().atomic(inner.road(member, 8), word, atomic, &self.label)
     }
 
     /// The same on a word that is a lock; see [`Engine::atomic_on_lock`](crate::comm::engine::Engine::atomic_on_lock).
@@ -71,12 +71,12 @@ impl SharedWords {
         member: usize,
         index: usize,
         op: AtomicOp,
-        operands: (u64, u64),
+        (operand, comparand): (u64, u64),
         what: &dyn Fn() -> String,
     ) -> Result<u64> {
-        let inner = &*self.group.inner;
-        let offset = self.byte(index);
-        inner.engine().atomic_on_lock(inner.rank_of(member), inner.road(member, 8), offset, op, operands, &self.label, what)
+        let (inner, atomic) = (&*self.group.inner, Atomic { op, width: 8, operand, comparand });
+        let lock = Remote { rank: inner.rank_of(member), offset: self.byte(index) };
+        inner.engine().atomic_on_lock(inner.road(member, 8), lock, atomic, &self.label, what)
     }
 
     /// Adds one to the low half of word `index` of a member, on which the member may wait, after everything that this rank put there.

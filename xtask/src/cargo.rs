@@ -32,10 +32,9 @@ impl Program {
     }
 }
 
-/// The crate, its suites and its benches.
+/// The crate and its suites.
 pub const LIBRARY: &str = "global-arrays";
 pub const SUITES: &str = "global-arrays-tests";
-pub const BENCHES: &str = "global-arrays-benches";
 
 /// Optimizes the library under the suites: that saves more time in the tests than it costs in the build. Debug assertions and overflow checks
 /// stay on.
@@ -43,6 +42,10 @@ pub const OPTIMIZED: [&str; 2] = ["--config", "profile.dev.package.global-arrays
 
 /// Folders of what is built against MPI libraries. `.ci/run` counts them in the same order.
 const MPI_LIBRARIES: [&str; 2] = ["mpich", "openmpi"];
+
+/// The beginning of a release build, of all packages whatever it then names: cargo compiles the library again for each set of features that its
+/// dependencies have, and they have those that the packages of a call ask for. So all calls share one library, and each MPI library has one.
+pub const RELEASE: &[&str] = &["build", "--release", "--workspace", "--exclude", "xtask"];
 
 /// What builds every program below `examples`.
 pub const EXAMPLES: &[&str] = &["build", "--release", "--workspace", "--exclude", "xtask", "--bins", "--examples"];
@@ -65,34 +68,38 @@ pub fn target() -> Result<PathBuf> {
     Ok(PathBuf::from(metadata()?["target_directory"].as_str().context("cargo metadata names no target directory")?))
 }
 
-/// Every program below `examples`, with the package that it belongs to.
+/// A folder below that one, which is made if it is not there.
+pub fn folder(name: &str) -> Result<PathBuf> {
+    let folder = target()?.join(name);
+    fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    Ok(folder)
+}
+
+/// Every program below `examples`, with its kind: `example` or `bin`.
 pub fn examples() -> Result<Vec<(String, String)>> {
     let metadata = metadata()?;
     let packages = metadata["packages"].as_array().context("cargo metadata lists no packages")?;
     let mut examples = Vec::new();
     for package in packages.iter().filter(|package| package["name"] != "xtask") {
-        let name = package["name"].as_str().context("a package without a name")?;
         let targets = package["targets"].as_array().into_iter().flatten();
-        let programs = targets.filter(|target| target["kind"][0] == "example" || target["kind"][0] == "bin");
-        examples.extend(programs.filter_map(|target| Some((target["name"].as_str()?.to_owned(), name.to_owned()))));
+        let all =
+            targets.filter_map(|target| Some((target["name"].as_str()?.to_owned(), target["kind"][0].as_str()?.to_owned())));
+        examples.extend(all.filter(|(_, kind)| kind == "example" || kind == "bin"));
     }
     Ok(examples)
 }
 
 fn metadata() -> Result<Value> {
     let outcome = child::run(&mut command(&["metadata", "--no-deps", "--format-version", "1"]), BUILD_LIMIT)?;
-    if !outcome.success() {
-        bail!("cargo metadata: {}\n{}", outcome.end, outcome.tail(10));
-    }
+    let outcome = outcome.succeeded("cargo metadata")?;
     serde_json::from_str(&outcome.stdout).context("cargo metadata is no JSON")
 }
 
-/// What builds benches and programs as a user's release build would, in one call: cargo compiles the library again for each set of features that
-/// its dependencies have, and packages of one call have the same.
+/// What builds benches and programs as a user's release build would.
 pub fn released<'a>(benches: &[&'a str], programs: &[&'a str]) -> Vec<&'a str> {
-    let benches = benches.iter().flat_map(|bench| ["--package", BENCHES, "--bench", bench]);
-    let programs = programs.iter().flat_map(|program| ["--package", program, "--bin", program]);
-    ["build", "--release"].into_iter().chain(benches).chain(programs).collect()
+    let benches = benches.iter().flat_map(|bench| ["--bench", bench]);
+    let programs = programs.iter().flat_map(|program| ["--bin", program]);
+    RELEASE.iter().copied().chain(benches).chain(programs).collect()
 }
 
 /// Where a program is that was built.

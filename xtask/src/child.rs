@@ -5,7 +5,7 @@
 //! therefore ask the kernel to hand us every orphan among our descendants; whatever is still there
 //! when the program itself has ended is killed and reported. One program runs at a time.
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, kill_process_group, set_child_subreaper, waitpid};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -57,6 +57,15 @@ pub struct Outcome {
 impl Outcome {
     pub fn success(&self) -> bool {
         self.end == End::Exit(0)
+    }
+
+    /// The same if it ended well.
+    ///
+    /// # Errors
+    /// What it was, how it ended, and the last lines of what it printed.
+    pub fn succeeded(self, what: impl fmt::Display) -> Result<Outcome> {
+        ensure!(self.success(), "{what}: {}\n{}", self.end, self.tail(10));
+        Ok(self)
     }
 
     /// The last lines of what it printed, for a message about a failure.

@@ -13,10 +13,10 @@ pub(crate) mod tube;
 use std::path::Path;
 
 use global_arrays::prelude::*;
+use program::{checkpoints, command_line};
 
-use crate::checkpoint::{self, Checkpoints, Saved};
+use crate::checkpoint::{Checkpoints, Saved};
 use crate::cli::Arguments;
-use crate::command_line;
 use crate::comparison::Course;
 use crate::gas::report::{Errors, Report};
 use crate::gas::simulation::Simulation;
@@ -27,7 +27,7 @@ use crate::{due, plan, vtk};
 
 /// Finds mistakes in times and checkpoints before the ranks start.
 pub(crate) fn check(arguments: &Arguments, tube: &Tube) -> Result<(), String> {
-    arguments.checkpoint.as_deref().map_or(Ok(()), checkpoint::check)?;
+    arguments.checkpoint.as_deref().map_or(Ok(()), checkpoints::check::<Saved>)?;
     begin(arguments, tube).map(drop)
 }
 

@@ -3,11 +3,11 @@
 use std::fmt;
 use std::path::Path;
 
+use program::plot::{self, Series};
 use serde_json::json;
 
 use crate::gas::riemann::State;
 use crate::gas::tube::{DIAPHRAGM, LEFT, Particle, RIGHT, Tube, energy};
-use crate::plot::{self, Series};
 
 /// Largest error of the density.
 const DENSITY: f64 = 0.03;

@@ -9,8 +9,8 @@ use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
 use global_arrays::prelude::*;
+use program::lines::{self, Lines};
 
-use crate::lines::{self, Lines};
 use crate::march::{Marched, Schedule};
 use crate::problem::Problem;
 

@@ -66,11 +66,10 @@ use crate::{
     index::Patch,
     sync::{Op, call::Doing, fingerprint, text_fingerprint},
 };
-pub(super) use patch::Operand;
+pub(super) use patch::{Operand, sub_patch};
 pub use patch::{PatchMut, PatchRef};
 pub use show::Summary;
 pub use symmetrize::Halve;
-pub(super) use walk::sub_patch;
 
 /// Bytes of a private buffer: with a second operand and a result still within a first-level cache of 48 KiB.
 const BUFFER: usize = 16 << 10;

@@ -7,10 +7,7 @@ use std::fmt;
 
 use ndarray::{ArrayViewMut, Dimension};
 
-use super::{
-    patch_fingerprint,
-    walk::{reversed, sub_patch},
-};
+use super::patch_fingerprint;
 use crate::{
     array::GlobalArray,
     calls::located,
@@ -338,6 +335,24 @@ impl<T: Element, D: Dimension> Operand<'_, T, D> {
     }
 }
 
+/// The axes in reverse order.
+pub(super) fn reversed<D: Dimension>(axes: &D) -> D {
+    let mut reversed = axes.clone();
+    reversed.slice_mut().reverse();
+    reversed
+}
+
+/// `count` positions of a patch from position `start` on.
+pub(in crate::array) fn sub_patch<D: Dimension>(patch: &Patch<D>, start: &D, count: &D) -> Patch<D> {
+    let (mut first, mut step) = (patch.start().clone(), start.clone());
+    for axis in 0..first.ndim() {
+        step[axis] = patch.step(axis) as usize;
+        // Two's complement: steps are signed.
+        first[axis] = first[axis].wrapping_add(start[axis].wrapping_mul(step[axis]));
+    }
+    Patch::new(first, count.clone(), step)
+}
+
 impl<T, D: Dimension> fmt::Debug for PatchRef<'_, T, D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "PatchRef({}, {:?}{})", self.array.name, self.patch, if self.transposed { ", transposed" } else { "" })
@@ -353,5 +368,19 @@ impl<T, D: Dimension> fmt::Debug for PatchMut<'_, T, D> {
 impl<T, D: Dimension> fmt::Debug for Operand<'_, T, D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Operand({}, {:?}, {})", self.array.name, self.patch, self.transposed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ndarray::Dim;
+
+    use super::*;
+
+    #[test]
+    fn a_part_of_a_patch_follows_its_steps() {
+        let patch = Patch::new(Dim([9, 1]), Dim([4, 3]), Dim([-2_isize as usize, 3]));
+        let part = sub_patch(&patch, &Dim([1, 1]), &Dim([3, 2]));
+        assert_eq!(part, Patch::new(Dim([7, 4]), Dim([3, 2]), Dim([-2_isize as usize, 3])));
     }
 }

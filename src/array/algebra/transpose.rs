@@ -6,7 +6,7 @@
 
 use ndarray::Dimension;
 
-use super::{Operand, copy::position, walk::reversed};
+use super::{Operand, copy::position, patch::reversed};
 use crate::{array::GlobalArray, element::Element, error::Result, index::Patch};
 
 /// Elements along an edge of a tile that travels at once where the source is not mapped.

@@ -180,24 +180,6 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     }
 }
 
-/// The axes in reverse order.
-pub(super) fn reversed<D: Dimension>(axes: &D) -> D {
-    let mut reversed = axes.clone();
-    reversed.slice_mut().reverse();
-    reversed
-}
-
-/// `count` positions of a patch from position `start` on.
-pub(in crate::array) fn sub_patch<D: Dimension>(patch: &Patch<D>, start: &D, count: &D) -> Patch<D> {
-    let (mut first, mut step) = (patch.start().clone(), start.clone());
-    for axis in 0..first.ndim() {
-        step[axis] = patch.step(axis) as usize;
-        // Two's complement: steps are signed.
-        first[axis] = first[axis].wrapping_add(start[axis].wrapping_mul(step[axis]));
-    }
-    Patch::new(first, count.clone(), step)
-}
-
 /// First index and shape of each box of at most these edges, in row-major order. Nothing for an empty shape.
 fn boxes<D: Dimension>(count: &D, edges: &D) -> impl Iterator<Item = (D, D)> {
     let first = (!count.slice().contains(&0)).then(|| D::zeros(count.ndim()));
@@ -235,12 +217,5 @@ mod tests {
         assert!(seen.iter().all(|&n| n == 1));
         assert_eq!(boxes(&Dim([3, 0]), &Dim([1, 1])).count(), 0);
         assert_eq!(boxes(&Ix0(), &Ix0()).count(), 1);
-    }
-
-    #[test]
-    fn a_part_of_a_patch_follows_its_steps() {
-        let patch = Patch::new(Dim([9, 1]), Dim([4, 3]), Dim([-2_isize as usize, 3]));
-        let part = sub_patch(&patch, &Dim([1, 1]), &Dim([3, 2]));
-        assert_eq!(part, Patch::new(Dim([7, 4]), Dim([3, 2]), Dim([-2_isize as usize, 3])));
     }
 }

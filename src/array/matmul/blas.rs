@@ -37,10 +37,7 @@ use libloading::Library;
 use ndarray::{ArrayView2, ArrayViewMut2};
 use num_complex::Complex;
 
-use super::{
-    dense::Number,
-    kernel::{self, NONE, VARIABLE},
-};
+use super::{NONE, VARIABLE, dense::Number, views};
 use crate::comm::kit::cores;
 
 /// Libraries with 32-bit integers, from the most specific to a machine to the most common. `libcblas` and `libblas` are not among them:
@@ -212,7 +209,7 @@ pub(super) fn multiply<'c, T: Local>(
     b: &ArrayView2<'_, T>,
     beta: T,
 ) -> Option<ArrayViewMut2<'c, T>> {
-    kernel::check(&c, a, b);
+    views::check(&c, a, b);
     let blas = match library() {
         Ok(Some(blas)) => blas,
         Ok(None) => return Some(c),

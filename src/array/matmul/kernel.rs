@@ -7,16 +7,13 @@ use super::OPERATION;
 #[cfg(feature = "blas")]
 use super::blas;
 use super::dense::{self, Factor, Number};
+use super::views::{check, scale};
+#[cfg(not(feature = "blas"))]
+use super::{NONE, VARIABLE};
 use crate::{
     element::Accumulate,
     error::{Error, Result},
 };
-
-/// The variable that chooses a BLAS.
-pub(super) const VARIABLE: &str = "GA_BLAS";
-
-/// The value of [`VARIABLE`] for no BLAS.
-pub(super) const NONE: &str = "none";
 
 /// An element that matrices can be multiplied of.
 ///
@@ -137,26 +134,6 @@ fn by_rows<T: Accumulate>(mut c: ArrayViewMut2<'_, T>, alpha: T, a: ArrayView2<'
             }
         }
     }
-}
-
-/// `c = beta * c`, not read if `beta` is zero.
-pub(super) fn scale<T: Accumulate>(mut c: ArrayViewMut2<'_, T>, beta: T) {
-    if beta == T::ZERO {
-        c.fill(T::ZERO);
-    } else if beta != T::ONE {
-        c.mapv_inplace(|c| beta.times(c));
-    }
-}
-
-#[track_caller]
-pub(super) fn check<T>(c: &ArrayViewMut2<'_, T>, a: &ArrayView2<'_, T>, b: &ArrayView2<'_, T>) {
-    assert!(
-        a.ncols() == b.nrows() && c.dim() == (a.nrows(), b.ncols()),
-        "{:?} is not the shape of a product of {:?} and {:?}",
-        c.dim(),
-        a.dim(),
-        b.dim()
-    );
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@
 //! | `dense` | the kernel for floats and complex numbers, with cache blocking and register tiles |
 //! | `blas` | the kernel for the same by a BLAS of the system, with the feature `blas` |
 //! | `scratch` | memory that stays with a thread |
+//! | `views` | what all kernels ask of their views |
 //!
 //! # The algorithm
 //!
@@ -41,6 +42,7 @@ mod kernel;
 mod panels;
 mod scratch;
 mod span;
+mod views;
 
 use std::{ops::Range, sync::Arc};
 
@@ -60,6 +62,12 @@ use crate::{
 pub use kernel::Matmul;
 
 const OPERATION: &str = "matmul";
+
+/// The variable that chooses a BLAS.
+const VARIABLE: &str = "GA_BLAS";
+
+/// The value of [`VARIABLE`] for no BLAS.
+const NONE: &str = "none";
 
 /// Bytes of one rank's panels of A and B together, which stay with the thread for its next product.
 const PANEL_BYTES: usize = 64 << 20;
@@ -224,7 +232,7 @@ impl<T: Matmul> Product<'_, T> {
     fn multiply(&self, own: &mut OwnedPartMut<'_, T, Ix2>, rows: &Span, columns: &Span, turn: f64, by_blas: bool) -> Result<()> {
         let (m, n) = (rows.len(), columns.len());
         if self.depth == 0 || self.alpha == T::ZERO {
-            span::for_each_matrix(own, [rows, columns], [0..m, 0..n], |c, _, _| kernel::scale(c, self.beta));
+            span::for_each_matrix(own, [rows, columns], [0..m, 0..n], |c, _, _| views::scale(c, self.beta));
             return Ok(());
         }
         let is_mapped = self.a.array.group.inner.mapped && !own.distribution().is_tiled();

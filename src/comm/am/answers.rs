@@ -23,7 +23,7 @@ use crate::comm::{
 const PLACE: Duration = Duration::from_micros(500);
 
 impl<W: Wire> Am<W> {
-    /// See [`Network::doze`](crate::comm::Network::doze).
+    /// Sleeps as [`Network::nap`](crate::comm::Network::nap) says. Returns false if it cannot.
     pub(super) fn sleep_in_network(&self, limit: Duration, ready: &dyn Fn() -> bool) -> bool {
         let Some(sleeper) = &self.sleeper else { return false };
         let Some(sleeper) = sleeper.try_lock() else {

@@ -27,19 +27,19 @@
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use super::{
-    bulk::{BulkTable, Get, Then, was_late},
+    bulk::{BulkTable, Get, Then},
     frame::Frame,
     long_frames::{LongFrames, Use},
     memory::{Over, Segments},
     origins::{Origins, given_up},
     outbox::Outbox,
-    peer::{Op, PACKED, Peer},
+    peer::{Op, Peer},
     regions::Owned,
     route::{Route, Routes},
     wire::{Arrival, BulkKind, Ended, Limits, Piece, Result, Tag, Wire},
 };
 use crate::comm::{
-    Conduit, Event, Mail, Token, Topology,
+    Event, Mail, Token, Topology,
     kit::peers::Peers,
     node::{Member, Note, Supervisor},
     protocol::beats::Beats,
@@ -263,13 +263,9 @@ impl<W: Wire> Endpoint<W> {
     fn bulk_ended(&mut self, then: Then, len: usize) -> Result<()> {
         match then {
             Then::Sent(token) => self.events.push(Event::LocalDone(token)),
-            Then::PieceSent { whole, to, begun } => {
-                if was_late(begun) {
-                    self.peer(to).busy = PACKED;
-                }
-                self.events.extend(Arc::into_inner(whole).map(Event::LocalDone));
+            Then::PieceSent(whole) | Then::WentStraight(whole) => {
+                self.events.extend(Arc::into_inner(whole).map(Event::LocalDone))
             }
-            Then::WentStraight(whole) => self.events.extend(Arc::into_inner(whole).map(Event::LocalDone)),
             Then::CameStraight { origin, len, .. } => self.events.extend(self.origins.piece_ended(origin, len)),
             Then::Filled(Get { token, piece_of: None, .. }) => self.events.push(Event::LocalDone(token)),
             Then::GivenUp(Get { token, piece_of: None, .. }) => self.events.push(given_up(token)),

@@ -312,7 +312,7 @@ mod tests {
 
     use super::*;
     use crate::comm::{
-        Atomic, Conduit, Network, Operations, Remote,
+        Atomic, Conduit, Issued, Network, Operation, Remote,
         testing::apart::{Machines, Slow},
     };
 
@@ -321,19 +321,23 @@ mod tests {
     fn mail_for_a_rank_that_is_away_holds_up_its_flush_only() {
         const MANY: u64 = 100;
         let machines = Machines::new(&[0, 1, 1], Slow::Nothing).by_agents();
-        let [(_own, writer), (_other, agent), (away, _)] = [0, 1, 2].map(|rank| machines.network(rank));
+        let [(_own, writer), (_other, agent), (away, network)] = [0, 1, 2].map(|rank| machines.network(rank));
+        let away = Conduit::with_network(away, network);
         away.commit(0..1 << 16).unwrap();
         let (flushed, value) = (Token(7), Token(8));
         let mut events = Vec::new();
         for key in 0..MANY {
             let start = Instant::now();
-            while writer.mail(2, Mail { key, words: [key; 3] }).is_err() {
+            let mail = Operation::Mail { rank: 2, mail: Mail { key, words: [key; 3] } };
+            // SAFETY: mail touches no memory of the caller.
+            while unsafe { writer.issue(mail, Token::NOBODY) } == Issued::Full {
                 assert!(start.elapsed() < Duration::from_secs(20), "letter {key} is refused");
                 agent.attend();
                 writer.poll(&mut events);
             }
         }
-        writer.flush(2, flushed);
+        // SAFETY: a flush touches no memory of the caller.
+        let _ = unsafe { writer.issue(Operation::Flush { rank: 2 }, flushed) };
         let until = |what: &dyn Fn(&Event) -> bool, limit: Duration, events: &mut Vec<Event>| {
             let start = Instant::now();
             while !events.iter().any(what) && start.elapsed() < limit {
@@ -358,7 +362,7 @@ mod tests {
         // The word is in the memory of the rank, not of its agent.
         let add = Atomic { op: AtomicOp::Add, width: 8, operand: 3, comparand: 0 };
         // SAFETY: the word is committed and aligned.
-        unsafe { writer.atomic(Remote { rank: 2, offset: 4096 }, add, value) };
+        let _ = unsafe { writer.issue(Operation::Atomic { word: Remote { rank: 2, offset: 4096 }, atomic: add }, value) };
         assert!(until(&|event| matches!(event, Event::Value(token, 0) if *token == value), Duration::from_secs(20), &mut events));
         // SAFETY: as above.
         assert_eq!(unsafe { away.segment().add(4096).cast::<u64>().read() }, 3);

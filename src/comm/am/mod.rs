@@ -92,18 +92,14 @@ use std::{
 
 use self::{
     endpoint::{End, Endpoint},
-    frame::{Frame, Kind},
-    peer::{BlockKind, Op},
-    runs::Runs,
+    frame::Frame,
     wire::{Result, Sleeper, Wire},
 };
 use super::{
-    Atomic, Capabilities, Conduit, Events, Full, Issued, Local, Mail, Native, Operations, Ordering as Order, Progress, Remote,
-    Scale, SignalWord, Token, Topology,
+    Capabilities, Native, Ordering as Order, Progress, Topology,
     kit::mutex::Mutex,
     node::{Fabric, Member, Note},
 };
-use crate::index::Loops;
 
 /// Operations in flight before the layer above waits.
 const WINDOW: usize = 1024;
@@ -111,15 +107,9 @@ const WINDOW: usize = 1024;
 /// Bytes that share a record with their signal, at most.
 const LONGEST_WITH_SIGNAL: usize = 4096;
 
-/// Operations for one peer that wait for room before mail is refused.
-const CROWD: usize = 256;
-
 /// The helper thread goes on looking for this long after something came, where each rank has a core. Where ranks share cores,
 /// another rank may need this one to go on.
 const KEEN: Duration = Duration::from_micros(60);
-
-/// A short read of an adapter takes no longer, as a rule.
-const SOON: Duration = Duration::from_micros(5);
 
 /// A network of active messages over a wire: one rank of it.
 #[derive(Debug)]
@@ -276,175 +266,5 @@ impl<W: Wire> Am<W> {
         if let Err(error) = result {
             self.fabric.end(Some(self.rank()), &format!("lost its connection to others: {error}"));
         }
-    }
-}
-
-impl<W: Wire> Operations for Am<W> {
-    fn capabilities(&self) -> &Capabilities {
-        &self.capabilities
-    }
-
-    unsafe fn put(&self, to: Remote, local: Local, token: Token) -> Issued {
-        self.submit_put(to.rank, token, |endpoint, route| {
-            // SAFETY: the caller's promise.
-            match unsafe { endpoint.put_at_once(route, to.offset, local, token) }? {
-                true => Ok(()),
-                false => endpoint.submit(route, self.put_op(to.offset, local, token, self.straight)),
-            }
-        })
-    }
-
-    unsafe fn get(&self, Remote { rank, offset }: Remote, local: Local, token: Token) -> Issued {
-        let Local { ptr, len } = local;
-        if len >= self.contiguous {
-            self.submit(rank, Op::Long { put: false, offset, local: ptr, len, token });
-            return Issued::Pending;
-        }
-        let mut endpoint = self.endpoint();
-        let route = endpoint.routes.find(rank);
-        // SAFETY: the caller's promise.
-        match unsafe { endpoint.get_at_once(route, offset, local, token) } {
-            Ok(false) => {}
-            begun => {
-                drop(endpoint);
-                self.report(begun.map(drop));
-                return Issued::Pending;
-            }
-        }
-        let origin = endpoint.origins.data(token, ptr, Runs::one(len), len);
-        let op = match len >= self.straight {
-            true => Op::Block(Box::new(Self::one_run(offset, Local { ptr, len }, token, BlockKind::Get { origin }))),
-            false => Op::Get { offset, len, at: 0, origin },
-        };
-        let submitted = endpoint.submit(route, op);
-        drop(endpoint);
-        self.report(submitted);
-        Issued::Pending
-    }
-
-    fn ends_soon(&self, token: Token) -> bool {
-        if !self.is_one_sided || self.is_closed() || self.fabric.is_inherited() {
-            return false;
-        }
-        let mut start = None;
-        loop {
-            // The thread in the endpoint takes it.
-            let Some(mut endpoint) = self.try_endpoint() else { return false };
-            let looked = endpoint.look_at_reads();
-            let ended = matches!(looked, Ok(Some(()))) && endpoint.take_completion(token);
-            drop(endpoint);
-            if ended {
-                return true;
-            }
-            match looked {
-                Ok(Some(())) if start.get_or_insert_with(Instant::now).elapsed() < SOON => std::hint::spin_loop(),
-                looked => {
-                    self.report(looked.map(drop));
-                    return false;
-                }
-            }
-        }
-    }
-
-    fn cancel(&self, token: Token) {
-        let cancelled = self.endpoint().cancel(token);
-        self.report(cancelled);
-    }
-
-    fn flush(&self, rank: usize, token: Token) {
-        self.flush_by(|endpoint| endpoint.routes.find(rank), token);
-    }
-
-    fn is_flushed(&self, rank: usize) -> bool {
-        if !self.is_one_sided || self.is_closed() || self.fabric.is_inherited() {
-            return false;
-        }
-        // The thread in the endpoint has other things to do.
-        let Some(mut endpoint) = self.try_endpoint() else { return false };
-        let is_flushed = endpoint.is_flushed(rank);
-        drop(endpoint);
-        let known = matches!(is_flushed, Ok(true));
-        self.report(is_flushed.map(drop));
-        known
-    }
-
-    fn mail(&self, rank: usize, Mail { key, words: [a, b, c] }: Mail) -> std::result::Result<(), Full> {
-        let mut endpoint = self.endpoint();
-        let route = endpoint.routes.find(rank);
-        if endpoint.waiting(route.to) >= CROWD {
-            return Err(Full);
-        }
-        let submitted = endpoint.submit(route, Op::Small { kind: Kind::Mail, aux: 0, words: [key, a, b, c, 0] });
-        drop(endpoint);
-        self.report(submitted);
-        Ok(())
-    }
-
-    fn poll(&self, events: &mut Events) {
-        // The thread in the endpoint may wait for a lock that the caller holds, and handles what there is.
-        if let Some(mut endpoint) = self.try_endpoint() {
-            // A caller that has what it waits for need not wait for the network, if a thread sends what it leaves.
-            let has_all = !endpoint.events.is_empty() && !endpoint.has_arrivals();
-            let hurry = !has_all || self.capabilities.progress != Progress::Thread;
-            self.look(&mut endpoint, hurry, false);
-            events.append(&mut endpoint.events);
-        }
-    }
-
-    unsafe fn put_signal(&self, to: Remote, local: Local, signal: SignalWord, token: Token) -> Issued {
-        let (Remote { rank, offset }, Local { ptr, len }) = (to, local);
-        if len <= self.longest_with_signal {
-            return self.submit_put(rank, token, |endpoint, route| {
-                endpoint.submit(route, Op::PutSignal { offset, local: ptr, len, signal, token })?;
-                endpoint.send_requests(route.to)
-            });
-        }
-        // The bytes complete the request; the signal behind them, whose token nobody waits for, is kept behind a long message too.
-        let null = std::ptr::null_mut();
-        // Bytes that the adapter takes from the caller's memory may be given up when their signal cannot be any more.
-        let bytes = self.put_op(offset, local, token, if self.may_give_up { usize::MAX } else { self.straight });
-        let mut endpoint = self.endpoint();
-        let route = endpoint.routes.find(rank);
-        let submitted = endpoint.submit(route, bytes).and_then(|()| {
-            endpoint.submit(route, Op::PutSignal { offset: signal.offset, local: null, len: 0, signal, token: Token::NOBODY })
-        });
-        drop(endpoint);
-        self.report(submitted);
-        Issued::Pending
-    }
-
-    unsafe fn atomic(&self, word: Remote, Atomic { op, width, operand, comparand }: Atomic, token: Token) {
-        let words = |origin| [word.offset as u64, operand, comparand, origin, width as u64];
-        self.ask(word.rank, Kind::Atomic, op as u8, words, token, true);
-    }
-
-    unsafe fn put_block(&self, to: Remote, loops: &Loops, local: *const u8, token: Token) -> Issued {
-        let block = self.block(loops, to.offset, local.cast_mut(), token, BlockKind::Put);
-        self.submit_put(to.rank, token, |endpoint, route| endpoint.submit_block(route, block))
-    }
-
-    unsafe fn get_block(&self, from: Remote, loops: &Loops, local: *mut u8, token: Token) {
-        let mut endpoint = self.endpoint();
-        let mut block = self.block(loops, from.offset, local, token, BlockKind::Put);
-        block.what = BlockKind::Get { origin: endpoint.origins.data(token, local, block.here, block.len) };
-        let route = endpoint.routes.find(from.rank);
-        let submitted = endpoint.submit(route, Op::Block(Box::new(block)));
-        drop(endpoint);
-        self.report(submitted);
-    }
-
-    unsafe fn accumulate_block(
-        &self,
-        to: Remote,
-        loops: &Loops,
-        local: *const u8,
-        scale: &Scale,
-        lock: usize,
-        token: Token,
-    ) -> Issued {
-        let alpha: [u64; 2] = bytemuck::cast(scale.alpha);
-        let what = BlockKind::Accumulate { lock, numbers: scale.kind as u8, alpha };
-        let block = self.block(loops, to.offset, local.cast_mut(), token, what);
-        self.submit_put(to.rank, token, |endpoint, route| endpoint.submit_block(route, block))
     }
 }

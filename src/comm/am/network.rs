@@ -1,17 +1,51 @@
-//! The active messages as a network: how a rank waits on them, and ends.
+//! The active messages as a network.
 
-use std::{io, ops::Range, time::Duration};
+use std::{io, ops::Range};
 
-use super::{Am, wire::Wire};
-use crate::comm::{Connections, Network, node::Note};
+use super::{Am, peer::BlockKind, wire::Wire};
+use crate::comm::{
+    Announcement, Awaited, Capabilities, Connections, Events, Issued, LeaveStep, Nap, Network, Operation, Progress, Slept, Token,
+};
 
 impl<W: Wire> Network for Am<W> {
-    fn opens(&self, range: Range<usize>) -> io::Result<()> {
-        self.open(range)
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
     }
 
-    fn shuts(&self, range: Range<usize>) -> io::Result<()> {
-        self.shut(range)
+    unsafe fn issue(&self, operation: Operation<'_>, token: Token) -> Issued {
+        match operation {
+            // SAFETY: the caller's promise.
+            Operation::Put { to, local } => return unsafe { self.put(to, local, token) },
+            // SAFETY: as above.
+            Operation::Get { from, local } => unsafe { self.get(from, local, token) },
+            Operation::PutSignal { to, local, signal } => return self.put_signal(to, local, signal, token),
+            Operation::PutBlock { to, block } => return self.put_block(to, block, BlockKind::Put, token),
+            Operation::GetBlock { from, block } => self.get_block(from, block, token),
+            Operation::Accumulate { to, block, scale, lock } => {
+                let what = BlockKind::Accumulate { lock, numbers: scale.kind as u8, alpha: bytemuck::cast(scale.alpha) };
+                return self.put_block(to, block, what, token);
+            }
+            Operation::Atomic { word, atomic } => self.atomic(word, atomic, token),
+            Operation::Flush { rank } => self.flush_by(|endpoint| endpoint.routes.find(rank), token),
+            Operation::Mail { rank, mail } => return self.mail(rank, mail),
+        }
+        Issued::Pending
+    }
+
+    fn cancel(&self, token: Token) {
+        let cancelled = self.endpoint().cancel(token);
+        self.report(cancelled);
+    }
+
+    fn poll(&self, events: &mut Events) {
+        // The thread in the endpoint may wait for a lock that the caller holds, and handles what there is.
+        if let Some(mut endpoint) = self.try_endpoint() {
+            // A caller that has what it waits for need not wait for the network, if a thread sends what it leaves.
+            let has_all = !endpoint.events.is_empty() && !endpoint.has_arrivals();
+            let hurry = !has_all || self.capabilities.progress != Progress::Thread;
+            self.look(&mut endpoint, hurry, false);
+            events.append(&mut endpoint.events);
+        }
     }
 
     fn attend(&self) -> bool {
@@ -23,20 +57,36 @@ impl<W: Wire> Network for Am<W> {
         endpoint.has_more || !endpoint.events.is_empty()
     }
 
+    fn is_complete(&self, awaited: Awaited) -> bool {
+        if !self.is_one_sided || self.is_closed() || self.fabric.is_inherited() {
+            return false;
+        }
+        match awaited {
+            Awaited::Get(token) => self.is_got(token),
+            Awaited::Puts(rank) => self.is_flushed(rank),
+        }
+    }
+
     fn connections(&self) -> Option<Connections> {
         if self.connects { self.endpoint().wire.connections() } else { None }
     }
 
-    fn arm(&self) -> bool {
-        self.try_endpoint().is_some_and(|mut endpoint| endpoint.wire.arm())
+    fn opens(&self, range: Range<usize>) -> io::Result<()> {
+        self.open(range)
     }
 
-    fn expects(&self) -> bool {
-        self.try_endpoint().is_some_and(|endpoint| endpoint.expects())
+    fn shuts(&self, range: Range<usize>) -> io::Result<()> {
+        self.shut(range)
     }
 
-    fn doze(&self, limit: Duration, ready: &dyn Fn() -> bool) -> bool {
-        !self.is_closed() && !self.fabric.is_inherited() && self.sleep_in_network(limit, ready)
+    fn nap(&self, Nap { limit, if_owed, ready }: Nap<'_>) -> Slept {
+        let may_sleep = !limit.is_zero() && !self.is_closed() && !self.fabric.is_inherited();
+        let is_owed = || self.try_endpoint().is_some_and(|endpoint| endpoint.expects());
+        if may_sleep && (!if_owed || is_owed()) && self.sleep_in_network(limit, ready) {
+            return Slept::Here;
+        }
+        let is_armed = self.try_endpoint().is_some_and(|mut endpoint| endpoint.wire.arm());
+        if is_armed { Slept::Bell } else { Slept::Not }
     }
 
     fn is_behind(&self) -> bool {
@@ -47,21 +97,24 @@ impl<W: Wire> Network for Am<W> {
         self.is_settled()
     }
 
-    fn send_note(&self, rank: usize, note: Note) {
-        self.queue_note(rank, note);
+    fn tell(&self, word: Announcement<'_>) {
+        match word {
+            Announcement::Note(rank, note) => self.queue_note(rank, note),
+            Announcement::End { culprit, cause } => self.tell_end(culprit, cause),
+        }
     }
 
-    fn announce_end(&self, culprit: usize, cause: &str) {
-        self.tell_end(culprit, cause);
-    }
-
-    fn drain(&self) {
-        self.settle();
-    }
-
-    fn serve_until(&self, ready: &dyn Fn() -> bool) {
-        if self.drive(|_| Ok(ready())) {
-            self.close();
+    fn leave(&self, step: LeaveStep<'_>) {
+        match step {
+            LeaveStep::BodyEnded => {}
+            LeaveStep::Drain => {
+                self.settle();
+            }
+            LeaveStep::Serve(ready) => {
+                if self.drive(|_| Ok(ready())) {
+                    self.close();
+                }
+            }
         }
     }
 }

@@ -32,8 +32,8 @@ use crate::comm::{Event, Local, Token};
 /// Pieces that are begun together.
 const CHAIN: usize = 32;
 
-/// Regions in a record.
-const TOLD: usize = 12;
+/// Regions in a record: with its other words they fit into the shortest frame.
+const TOLD: usize = 10;
 
 /// Which way an operation can take now.
 enum Way {
@@ -85,7 +85,7 @@ impl<W: Wire> Endpoint<W> {
     ///
     /// # Safety
     /// The bytes are readable.
-    pub(super) unsafe fn put_at_once(&mut self, route: Route, offset: usize, local: Local, token: Token) -> Result<bool> {
+    pub(super) unsafe fn put_at_once(&mut self, route: Route, offset: usize, local: Local) -> Result<bool> {
         let Some(piece) = self.piece_at_once(route, offset, local) else { return Ok(false) };
         // SAFETY: the caller's promise; the peer's region is open until it was told that its transfers have ended.
         if unsafe { one_sided(&mut self.wire)?.write(route.to, &[piece]) }? == 0 {
@@ -94,7 +94,6 @@ impl<W: Wire> Endpoint<W> {
         if self.peers.get_mut(route.to).is_some_and(|peer| peer.submits(true, false)) {
             self.unsettled.push(route.to);
         }
-        self.events.push(Event::LocalDone(token));
         Ok(true)
     }
 

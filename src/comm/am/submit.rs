@@ -1,6 +1,9 @@
 //! Operations as callers give them, and as they are queued.
 
-use std::sync::Arc;
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use super::{
     Am,
@@ -11,13 +14,16 @@ use super::{
     runs::Runs,
     wire::{Result, Wire},
 };
-use crate::{
-    comm::{Issued, Local, Progress, Token},
-    index::Loops,
-};
+use crate::comm::{Atomic, Issued, Local, Mail, Progress, Remote, SignalWord, Strided, Token};
+
+/// Operations for one peer that wait for room before mail is refused.
+const CROWD: usize = 256;
+
+/// A short read of an adapter takes no longer, as a rule.
+const SOON: Duration = Duration::from_micros(5);
 
 impl<W: Wire> Am<W> {
-    pub(super) fn submit(&self, rank: usize, op: Op) {
+    fn submit(&self, rank: usize, op: Op) {
         let mut endpoint = self.endpoint();
         let route = endpoint.routes.find(rank);
         let submitted = endpoint.submit(route, op);
@@ -27,23 +33,148 @@ impl<W: Wire> Am<W> {
 
     /// An operation that only reads the caller's memory. Complete if all of it was written into a frame, which the agent sends if nobody
     /// does before.
-    pub(super) fn submit_put(
-        &self,
-        to: usize,
-        token: Token,
-        submit: impl FnOnce(&mut Endpoint<W>, Route) -> Result<()>,
-    ) -> Issued {
+    fn submit_put(&self, to: usize, token: Token, submit: impl FnOnce(&mut Endpoint<W>, Route) -> Result<Issued>) -> Issued {
         let mut endpoint = self.endpoint();
         let route = endpoint.routes.find(to);
         let submitted = submit(&mut endpoint, route);
-        let complete = self.capabilities.progress == Progress::Thread && endpoint.take_completion(token);
+        let is_written = self.capabilities.progress == Progress::Thread && endpoint.take_completion(token);
+        drop(endpoint);
+        match submitted {
+            Ok(Issued::Complete) => return Issued::Complete,
+            submitted => self.report(submitted.map(drop)),
+        }
+        if is_written { Issued::Complete } else { Issued::Pending }
+    }
+
+    /// # Safety
+    /// As [`Operation::Put`](crate::comm::Operation::Put).
+    pub(super) unsafe fn put(&self, to: Remote, local: Local, token: Token) -> Issued {
+        self.submit_put(to.rank, token, |endpoint, route| {
+            // SAFETY: the caller's promise.
+            match unsafe { endpoint.put_at_once(route, to.offset, local) }? {
+                true => Ok(Issued::Complete),
+                false => endpoint.submit(route, self.put_op(to.offset, local, token, self.straight)).map(|()| Issued::Pending),
+            }
+        })
+    }
+
+    /// # Safety
+    /// As [`Operation::Get`](crate::comm::Operation::Get).
+    pub(super) unsafe fn get(&self, Remote { rank, offset }: Remote, local: Local, token: Token) {
+        let Local { ptr, len } = local;
+        if len >= self.contiguous {
+            return self.submit(rank, Op::Long { put: false, offset, local: ptr, len, token });
+        }
+        let mut endpoint = self.endpoint();
+        let route = endpoint.routes.find(rank);
+        // SAFETY: the caller's promise.
+        match unsafe { endpoint.get_at_once(route, offset, local, token) } {
+            Ok(false) => {}
+            begun => {
+                drop(endpoint);
+                self.report(begun.map(drop));
+                return;
+            }
+        }
+        let origin = endpoint.origins.data(token, ptr, Runs::one(len), len);
+        let op = match len >= self.straight {
+            true => Op::Block(Box::new(Self::one_run(offset, Local { ptr, len }, token, BlockKind::Get { origin }))),
+            false => Op::Get { offset, len, at: 0, origin },
+        };
+        let submitted = endpoint.submit(route, op);
         drop(endpoint);
         self.report(submitted);
-        if complete { Issued::Complete } else { Issued::Pending }
+    }
+
+    pub(super) fn put_signal(&self, to: Remote, local: Local, signal: SignalWord, token: Token) -> Issued {
+        let (Remote { rank, offset }, Local { ptr, len }) = (to, local);
+        if len <= self.longest_with_signal {
+            return self.submit_put(rank, token, |endpoint, route| {
+                endpoint.submit(route, Op::PutSignal { offset, local: ptr, len, signal, token })?;
+                endpoint.send_requests(route.to).map(|()| Issued::Pending)
+            });
+        }
+        // The bytes complete the request; the signal behind them, whose token nobody waits for, is kept behind a long message too.
+        let null = std::ptr::null_mut();
+        // Bytes that the adapter takes from the caller's memory may be given up when their signal cannot be any more.
+        let bytes = self.put_op(offset, local, token, if self.may_give_up { usize::MAX } else { self.straight });
+        let mut endpoint = self.endpoint();
+        let route = endpoint.routes.find(rank);
+        let submitted = endpoint.submit(route, bytes).and_then(|()| {
+            endpoint.submit(route, Op::PutSignal { offset: signal.offset, local: null, len: 0, signal, token: Token::NOBODY })
+        });
+        drop(endpoint);
+        self.report(submitted);
+        Issued::Pending
+    }
+
+    pub(super) fn put_block(&self, to: Remote, patch: Strided<'_>, what: BlockKind, token: Token) -> Issued {
+        let block = self.block(patch, to.offset, token, what);
+        self.submit_put(to.rank, token, |endpoint, route| endpoint.submit_block(route, block).map(|()| Issued::Pending))
+    }
+
+    pub(super) fn get_block(&self, from: Remote, patch: Strided<'_>, token: Token) {
+        let mut endpoint = self.endpoint();
+        let mut block = self.block(patch, from.offset, token, BlockKind::Put);
+        block.what = BlockKind::Get { origin: endpoint.origins.data(token, patch.local, block.here, block.len) };
+        let route = endpoint.routes.find(from.rank);
+        let submitted = endpoint.submit(route, Op::Block(Box::new(block)));
+        drop(endpoint);
+        self.report(submitted);
+    }
+
+    pub(super) fn atomic(&self, word: Remote, Atomic { op, width, operand, comparand }: Atomic, token: Token) {
+        let words = |origin| [word.offset as u64, operand, comparand, origin, width as u64];
+        self.ask(word.rank, Kind::Atomic, op as u8, words, token, true);
+    }
+
+    pub(super) fn mail(&self, rank: usize, Mail { key, words: [a, b, c] }: Mail) -> Issued {
+        let mut endpoint = self.endpoint();
+        let route = endpoint.routes.find(rank);
+        if endpoint.waiting(route.to) >= CROWD {
+            return Issued::Full;
+        }
+        let submitted = endpoint.submit(route, Op::Small { kind: Kind::Mail, aux: 0, words: [key, a, b, c, 0] });
+        drop(endpoint);
+        self.report(submitted);
+        Issued::Pending
+    }
+
+    /// Polls for the only transfer of a request, a get, for as long as a short read of an adapter takes.
+    pub(super) fn is_got(&self, token: Token) -> bool {
+        let mut start = None;
+        loop {
+            // The thread in the endpoint takes it.
+            let Some(mut endpoint) = self.try_endpoint() else { return false };
+            let looked = endpoint.look_at_reads();
+            let ended = matches!(looked, Ok(Some(()))) && endpoint.take_completion(token);
+            drop(endpoint);
+            if ended {
+                return true;
+            }
+            match looked {
+                Ok(Some(())) if start.get_or_insert_with(Instant::now).elapsed() < SOON => std::hint::spin_loop(),
+                looked => {
+                    self.report(looked.map(drop));
+                    return false;
+                }
+            }
+        }
+    }
+
+    /// Returns true if all that was put to a rank is visible.
+    pub(super) fn is_flushed(&self, rank: usize) -> bool {
+        // The thread in the endpoint has other things to do.
+        let Some(mut endpoint) = self.try_endpoint() else { return false };
+        let is_flushed = endpoint.is_flushed(rank);
+        drop(endpoint);
+        let known = matches!(is_flushed, Ok(true));
+        self.report(is_flushed.map(drop));
+        known
     }
 
     /// A value that a request waits for, of an atomic operation or, not `wanted`, of a flush.
-    pub(super) fn ask(&self, rank: usize, kind: Kind, aux: u8, words: impl FnOnce(u64) -> [u64; 5], token: Token, wanted: bool) {
+    fn ask(&self, rank: usize, kind: Kind, aux: u8, words: impl FnOnce(u64) -> [u64; 5], token: Token, wanted: bool) {
         let mut endpoint = self.endpoint();
         let (origin, route) = (endpoint.origins.value(token, wanted), endpoint.routes.find(rank));
         let submitted = endpoint.submit(route, Op::Small { kind, aux, words: words(origin) });
@@ -52,7 +183,7 @@ impl<W: Wire> Am<W> {
     }
 
     /// A put of contiguous bytes, which goes straight from `straight` bytes on.
-    pub(super) fn put_op(&self, offset: usize, local: Local, token: Token, straight: usize) -> Op {
+    fn put_op(&self, offset: usize, local: Local, token: Token, straight: usize) -> Op {
         let Local { ptr, len } = local;
         if len >= self.contiguous {
             Op::Long { put: true, offset, local: ptr, len, token }
@@ -64,15 +195,16 @@ impl<W: Wire> Am<W> {
     }
 
     /// Contiguous bytes that go straight.
-    pub(super) fn one_run(offset: usize, Local { ptr, len }: Local, token: Token, what: BlockKind) -> Block {
+    fn one_run(offset: usize, Local { ptr, len }: Local, token: Token, what: BlockKind) -> Block {
         let (there, here) = (Runs::one(len), Runs::one(len));
         Block { what, offset, there, here, local: ptr, len, at: 0, token, straight: Some(Arc::new(token)) }
     }
 
     /// The operation on a block.
-    pub(super) fn block(&self, loops: &Loops, offset: usize, local: *mut u8, token: Token, what: BlockKind) -> Block {
+    fn block(&self, patch: Strided<'_>, offset: usize, token: Token, what: BlockKind) -> Block {
+        let Strided { loops, local } = patch;
         let (there, here) = Runs::both(loops).expect("a block of no more levels than the trait promises");
-        let len = loops.runs() * loops.run();
+        let len = patch.bytes();
         let is_message = len > self.longest_packed && here.is_packed() && !self.may_give_up;
         let straight = (is_message || loops.run() >= self.straight).then(|| Arc::new(token));
         Block { what, offset, there, here, local, len, at: 0, token, straight }

@@ -183,8 +183,8 @@ mod tests {
 
     use super::*;
     use crate::comm::{
-        Conduit, Network,
-        node::{agent::Answers, joined::Joined},
+        Announcement, Conduit, Network,
+        node::agent::Answers,
         testing::apart::{Machines, Slow},
     };
 
@@ -203,7 +203,7 @@ mod tests {
         let (member, am) = machines.network(0);
         std::thread::spawn(move || {
             let _member = member;
-            am.send_note(1, Note::bare(What::Wave));
+            am.tell(Announcement::Note(1, Note::bare(What::Wave)));
             ends.0.send(am.settle())
         });
         assert_eq!(ends.1.recv_timeout(Duration::from_secs(10)), Ok(true));
@@ -215,7 +215,8 @@ mod tests {
     fn a_wait_is_taken_back_even_while_another_thread_looks() {
         let machines = Machines::new(&[0, 1], Slow::Nothing);
         let (member, am) = machines.network(0);
-        let rank = Joined::new(member, am.clone());
+        let conduit = Conduit::with_network(member, am.clone());
+        let rank = conduit.supervision();
         rank.publish_wait(Some(1), "a lock");
         let wait = rank.published_wait(0, 0).expect("all was handled");
         {

@@ -226,11 +226,27 @@ pub(crate) struct OneSidedLimits {
     pub reads: bool,
 }
 
+/// What peers name open memory by, as large as that of any network: a word of InfiniBand has 32 bits, a handle of Gemini 128.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Key(pub [u64; 2]);
+
+impl From<u32> for Key {
+    fn from(key: u32) -> Self {
+        Key([key.into(), 0])
+    }
+}
+
+impl Key {
+    /// The key that it was made of, in networks whose keys have 32 bits.
+    pub(crate) fn short(self) -> u32 {
+        self.0[0] as u32
+    }
+}
+
 /// Memory that is open to peers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Opened {
-    /// What peers know it by.
-    pub key: u32,
+    pub key: Key,
     /// What the wire knows it by.
     pub id: u64,
 }
@@ -240,7 +256,7 @@ pub(crate) struct Opened {
 pub(crate) struct Piece {
     /// An address there, and the key of the memory that holds it.
     pub there: u64,
-    pub key: u32,
+    pub key: Key,
     pub here: *mut u8,
     pub len: usize,
 }

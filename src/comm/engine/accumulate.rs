@@ -15,9 +15,9 @@
 
 use ndarray::Dimension;
 
-use super::{Call, Engine, Label, RequestId, remote_lock::RemoteLock, strided::each_run};
+use super::{Call, Engine, Label, RequestId, remote_lock::RemoteLock, requests::Direction, strided::each_run};
 use crate::{
-    comm::{BLOCK_LEVELS, Scale},
+    comm::{BLOCK_LEVELS, Operation, Remote, Scale, Strided},
     element::Accumulate,
     error::Result,
     index::Loops,
@@ -44,17 +44,19 @@ pub(crate) fn accumulate_at_owner<T: Accumulate, D: Dimension>(
     if loops.runs() == 0 {
         return Ok(());
     }
+    let add = |offset, block| Operation::Accumulate { to: Remote { rank, offset }, block, scale, lock };
+    let first = from.first().cast_mut().cast::<u8>();
     if loops.levels().len() > BLOCK_LEVELS {
         let run = Loops::new(&[loops.run()], &[1], &[1], 1);
         return each_run(&loops, |remote, local, _| {
-            let from = from.first().cast::<u8>().wrapping_offset(local);
+            let block = Strided { loops: &run, local: first.wrapping_offset(local) };
             // SAFETY: as below, of one run.
-            unsafe { engine.accumulate_block(call, rank, at.wrapping_add_signed(remote), &run, from, scale, lock) }
+            unsafe { engine.issue(call, Direction::Put, add(at.wrapping_add_signed(remote), block)) }
         });
     }
     // SAFETY: all runs lie inside the buffer, which the caller keeps until completion; the block lies inside a live array, whose
     // elements, of the type that `scale` was made of, are apart; the job's accumulate lock is a word of every segment.
-    unsafe { engine.accumulate_block(call, rank, at, &loops, from.first().cast(), scale, lock) }
+    unsafe { engine.issue(call, Direction::Put, add(at, Strided { loops: &loops, local: first })) }
 }
 
 /// Adds to a request that `scale` times single elements are added by their owners: rank, byte offset, what. As
@@ -68,8 +70,10 @@ pub(crate) fn accumulate_list_at_owners<'a, T: Accumulate>(
 ) -> Result<()> {
     let element = Loops::new(&[], &[], &[], size_of::<T>());
     elements.try_for_each(|(rank, at, from)| {
+        let block = Strided { loops: &element, local: std::ptr::from_ref(from).cast_mut().cast() };
+        let add = Operation::Accumulate { to: Remote { rank, offset: at }, block, scale, lock };
         // SAFETY: as in `accumulate_at_owner`, of one element.
-        unsafe { engine.accumulate_block(call, rank, at, &element, std::ptr::from_ref(from).cast(), scale, lock) }
+        unsafe { engine.issue(call, Direction::Put, add) }
     })
 }
 
@@ -250,7 +254,7 @@ mod tests {
                 Call::Poll | Call::PutSignal { .. } => return None,
             })
         });
-        let engine = Engine::new(Arc::new(fake), None);
+        let engine = fake.engine(None);
         let label = Label::new("a", "scatter_accumulate");
         let terms = |ranks: usize| (0..600).map(|k| Term { rank: k * 7 % ranks, at: 8 * (k * 31 % 100), value: 1.0 }).collect();
         accumulate_list(&engine, 0, 2.0, terms(1), &label).unwrap();

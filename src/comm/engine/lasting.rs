@@ -100,7 +100,7 @@ pub(crate) trait Waiter {
 /// One wait, from its first look in vain.
 #[derive(Debug)]
 pub(super) struct Lasting<'c> {
-    conduit: &'c dyn Conduit,
+    conduit: &'c Conduit,
     timeout: Option<Duration>,
     /// When the first look was in vain, and the last.
     start: Option<Duration>,
@@ -117,7 +117,7 @@ pub(super) struct Lasting<'c> {
 }
 
 impl<'c> Lasting<'c> {
-    pub(super) fn new(conduit: &'c dyn Conduit, timeout: Option<Duration>) -> Self {
+    pub(super) fn new(conduit: &'c Conduit, timeout: Option<Duration>) -> Self {
         let (start, doubt, cycle) = (None, None, None);
         Lasting {
             conduit,
@@ -194,7 +194,7 @@ impl<'c> Lasting<'c> {
         if let (Some(awaited), true) = (awaited, object.is_empty()) {
             object = format!("rank {awaited} in {}", waiter.place(own));
         }
-        self.conduit.publish_wait(awaited, &object);
+        self.conduit.supervision().publish_wait(awaited, &object);
         self.published = awaited.is_some();
     }
 
@@ -211,7 +211,7 @@ impl<'c> Lasting<'c> {
                 if self.cycle.as_ref().is_none_or(|known| !known.is_of(&waits)) {
                     self.cycle = Some(Cycle { since: now, waits: waits.clone(), looks: None });
                 }
-                let say = |&(rank, wait): &(usize, PublishedWait)| match self.conduit.published_object(rank) {
+                let say = |&(rank, wait): &(usize, PublishedWait)| match self.conduit.supervision().published_object(rank) {
                     object if object.is_empty() => format!("rank {rank} waits for rank {}", wait.awaited),
                     object => format!("rank {rank} waits for {object}"),
                 };
@@ -220,7 +220,7 @@ impl<'c> Lasting<'c> {
             None => {
                 self.cycle = None;
                 // That others have ended says more, and is about to be said.
-                self.conduit.look_at_all().filter(|_| self.doubt.is_none())
+                self.conduit.supervision().look_at_all().filter(|_| self.doubt.is_none())
             }
         };
         let Some(waits) = waits else { return Ok(()) };
@@ -267,7 +267,7 @@ impl Cycle {
 impl Drop for Lasting<'_> {
     fn drop(&mut self) {
         if self.published {
-            self.conduit.publish_wait(None, "");
+            self.conduit.supervision().publish_wait(None, "");
         }
     }
 }
@@ -284,13 +284,19 @@ mod tests {
     use std::sync::{Arc, Mutex};
 
     use super::*;
-    use crate::comm::{Topology, engine::chain::one_of, testing::Fake};
+    use crate::comm::{
+        Topology,
+        engine::chain::one_of,
+        node::{Fabric, Member},
+        testing::clock::Clock,
+    };
 
-    /// Rank 0 of some, its wait, and what the others publish.
+    /// Rank 0 of some, and what the others publish.
     struct Ranks {
-        fake: Fake,
-        clock: Arc<Mutex<Duration>>,
-        waits: Arc<Mutex<Vec<Option<PublishedWait>>>>,
+        conduit: Conduit,
+        fabric: Arc<Fabric>,
+        clock: Arc<Clock>,
+        others: Mutex<Vec<Option<PublishedWait>>>,
     }
 
     /// A wait for an act of one rank, of any if there is none.
@@ -314,15 +320,20 @@ mod tests {
     impl Ranks {
         /// `awaited` by ranks 1 and on.
         fn new(awaited: &[Option<usize>]) -> Self {
-            let mut fake = Fake::new(|_| None);
-            let (clock, waits) = (Arc::new(Mutex::new(Duration::ZERO)), Arc::new(Mutex::new(vec![None])));
             let wait = |&awaited: &Option<usize>| {
-                awaited.map(|awaited| PublishedWait { awaited, number: 1, looks: 1, at: Duration::MAX })
+                awaited.map(|awaited| PublishedWait { awaited, number: 1, looks: 1, at: Duration::ZERO })
             };
-            waits.lock().unwrap().extend(awaited.iter().map(wait));
-            (fake.clock, fake.waits) = (Some(clock.clone()), waits.clone());
-            fake.topology = Topology::one_machine(0, 1 + awaited.len()).with_ranks_per_node(1);
-            Ranks { fake, clock, waits }
+            let ranks = 1 + awaited.len();
+            let fabric = Arc::new(Fabric::new(ranks, 1 << 20, false).expect("memory for some ranks"));
+            let (member, clock) = (Member::new(fabric.clone(), Topology::one_machine(0, ranks), 1, None), Arc::default());
+            let conduit = Conduit::mapped(member).in_virtual_time(Arc::clone(&clock) as _);
+            let ranks = Ranks { conduit, fabric, clock, others: Mutex::new(awaited.iter().map(wait).collect()) };
+            ranks.publish();
+            ranks
+        }
+
+        fn publish(&self) {
+            self.others.lock().unwrap().iter().enumerate().for_each(|(k, wait)| self.fabric.show_wait(1 + k, *wait));
         }
 
         /// Rank 0 looks ten times a second for this many `seconds`, and `others` change what they publish after each of its
@@ -333,11 +344,12 @@ mod tests {
             seconds: u64,
             others: impl Fn(usize, &mut [Option<PublishedWait>]),
         ) -> Option<String> {
-            let mut lasting = Lasting::new(&self.fake, None);
+            let mut lasting = Lasting::new(&self.conduit, None);
             (0..10 * seconds as usize).find_map(|turn| {
                 let error = lasting.look(&For(awaited)).err().map(|error| error.to_string());
-                *self.clock.lock().unwrap() += Duration::from_millis(100);
-                others(turn, &mut self.waits.lock().unwrap()[1..]);
+                self.clock.add(Duration::from_millis(100));
+                others(turn, &mut self.others.lock().unwrap());
+                self.publish();
                 error
             })
         }
@@ -367,7 +379,7 @@ mod tests {
     fn a_chain_that_ends_is_no_cycle() {
         let ranks = Ranks::new(&[Some(2), Some(3), None]);
         assert_eq!(ranks.wait(Some(1), 9, look), None);
-        assert!(ranks.waits.lock().unwrap()[0].is_none(), "a wait that ended is taken back");
+        assert!(ranks.conduit.supervision().published_wait(0, 0).is_none(), "a wait that ended is taken back");
     }
 
     #[test]
@@ -409,7 +421,7 @@ mod tests {
         let gone = |turn: usize, others: &mut [Option<PublishedWait>]| {
             look(turn, others);
             others[1] =
-                Some(PublishedWait { awaited: 0, number: 1, looks: turn as u64, at: Duration::MAX }).filter(|_| turn % 15 > 3);
+                Some(PublishedWait { awaited: 0, number: 1, looks: turn as u64, at: Duration::ZERO }).filter(|_| turn % 15 > 3);
         };
         assert_eq!(ranks.wait(Some(1), 9, gone), None);
     }
@@ -418,13 +430,14 @@ mod tests {
     fn what_was_seen_before_the_cycle_was_whole_proves_nothing() {
         // An answer of rank 1 is on its way, and it is always the same one; or a newer one comes.
         for newer in [false, true] {
-            let ranks = Ranks::new(&[Some(0)]);
-            let old = |turn: usize, others: &mut [Option<PublishedWait>]| {
-                look(turn, others);
-                let at = if newer && turn > 30 { Duration::MAX } else { Duration::from_millis(10) };
-                others[0].as_mut().unwrap().at = at;
+            let seen = |looks, at| vec![(0, PublishedWait { awaited: 1, number: 1, looks, at })];
+            let since = Duration::from_millis(500);
+            let mut cycle = Cycle { since, waits: seen(1, since), looks: None };
+            let is_proven = |turn: u64| {
+                let (now, old) = (since + Duration::from_millis(100 * turn), Duration::from_millis(10));
+                cycle.is_proven_by(&seen(turn, if newer && turn > 30 { now } else { old }), now)
             };
-            assert_eq!(ranks.wait(Some(1), 9, old).is_some(), newer);
+            assert_eq!((0..90).any(is_proven), newer);
         }
     }
 
@@ -437,7 +450,7 @@ mod tests {
 
     #[test]
     fn of_several_the_one_that_leads_back_is_awaited() {
-        let choose = |waits: &[Option<usize>], several: &[usize]| one_of(&Ranks::new(waits).fake, several.iter().copied());
+        let choose = |waits: &[Option<usize>], several: &[usize]| one_of(&Ranks::new(waits).conduit, several.iter().copied());
         // By way of rank 4.
         assert_eq!(choose(&[None, Some(1), Some(4), Some(0)], &[1, 2, 3]), Some((3, true)));
         // None does: one that waits, or the first.

@@ -45,7 +45,7 @@ pub(crate) use self::{
     requests::{Call, Label, RequestId, Serial, Ticket},
 };
 use super::{
-    Capabilities, Conduit, INHERITED, Token,
+    Awaited, Capabilities, Conduit, Operation, Token,
     kit::{mutex::Mutex, say::say},
 };
 use crate::error::Error;
@@ -53,7 +53,7 @@ use crate::error::Error;
 /// A rank's operations on its conduit.
 #[derive(Debug)]
 pub(crate) struct Engine {
-    conduit: Arc<dyn Conduit>,
+    conduit: Arc<Conduit>,
     /// The conduit's, which are asked for at each transfer.
     capabilities: Capabilities,
     table: Mutex<Table>,
@@ -96,7 +96,7 @@ impl Drop for Issuing<'_> {
 }
 
 impl Engine {
-    pub(crate) fn new(conduit: Arc<dyn Conduit>, timeout: Option<f64>) -> Self {
+    pub(crate) fn new(conduit: Arc<Conduit>, timeout: Option<f64>) -> Self {
         let timeout = timeout.map(Duration::from_secs_f64);
         let capabilities = conduit.capabilities().clone();
         Engine {
@@ -110,8 +110,8 @@ impl Engine {
         }
     }
 
-    pub(crate) fn conduit(&self) -> &dyn Conduit {
-        &*self.conduit
+    pub(crate) fn conduit(&self) -> &Conduit {
+        &self.conduit
     }
 
     pub(crate) fn rank(&self) -> usize {
@@ -199,14 +199,14 @@ impl Engine {
 
     /// Returns true if this process was forked by the rank, whose network is not its own.
     fn is_inherited(&self) -> bool {
-        self.conduit.over().load(Ordering::Relaxed) == INHERITED
+        self.conduit.is_inherited()
     }
 
     /// Waits until everything that was put to a rank, or to all, is visible there.
     fn flush(&self, rank: Option<usize>, label: &Label) -> Result<(), Error> {
         self.check(label.operation)?;
         let mut table = self.lock();
-        match table.see_flushed(rank, |rank| self.conduit.is_flushed(rank)) {
+        match table.see_flushed(rank, |rank| self.conduit.is_complete(Awaited::Puts(rank))) {
             true => Ok(()),
             false => self.flush_dirty(table, rank, label),
         }
@@ -217,7 +217,10 @@ impl Engine {
         let Flush { begun, joined } = table.begin_flush(rank, self.serial(), label);
         drop(table);
         if let Some((id, ranks)) = &begun {
-            ranks.iter().for_each(|&rank| self.conduit.flush(rank, Token::from(*id)));
+            for &rank in ranks {
+                // SAFETY: a flush touches no memory of the caller. Its end is an event.
+                let _ = unsafe { self.conduit.issue(Operation::Flush { rank }, Token::from(*id)) };
+            }
         }
         if !joined.is_empty() {
             let waited = self.wait_until(label, || {
@@ -258,7 +261,7 @@ impl Engine {
         let Some(request) = table.get(id) else { return Ok(None) };
         let (label, is_one_get) = (request.label.clone(), request.is_one_get());
         drop(table);
-        if is_one_get && self.conduit.ends_soon(id.into()) {
+        if is_one_get && self.conduit.is_complete(Awaited::Get(id.into())) {
             let mut table = self.lock();
             table.transfer_ended(id.into(), None);
             return table.end(id);
@@ -313,8 +316,7 @@ impl Engine {
     pub(crate) fn fence(&self, rank: Option<usize>, label: &Label) -> Result<(), Error> {
         // For what was stored into mapped memory: pairs with the acquire of a thread that learns of it.
         std::sync::atomic::fence(Ordering::SeqCst);
-        if self.capabilities.window == usize::MAX {
-            // Nothing is ever in flight on a conduit with mapped peers only.
+        if !self.conduit.has_network() {
             return Ok(());
         }
         // What was begun before this call; other threads may go on.
@@ -327,7 +329,7 @@ impl Engine {
             self.check(label.operation)?;
             table = self.lock();
         }
-        if table.see_flushed(rank, |rank| self.conduit.is_flushed(rank)) {
+        if table.see_flushed(rank, |rank| self.conduit.is_complete(Awaited::Puts(rank))) {
             return table.untold().map_or(Ok(()), Err);
         }
         self.flush_dirty(table, rank, label)?;

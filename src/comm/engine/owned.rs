@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn an_uncollected_failure_is_told_by_the_next_fence_and_by_no_other() {
-        let engine = Engine::new(Arc::new(broken()), None);
+        let engine = broken().engine(None);
         let (dropped, _) = issue(&engine);
         drop(dropped);
         assert!(told(&engine));
@@ -143,18 +143,16 @@ mod tests {
         let held = Arc::new(AtomicBool::new(true));
         let token = Mutex::new(None);
         let released = held.clone();
-        let engine = Engine::new(
-            Arc::new(Fake::new(move |call| {
-                let mut token = token.lock().unwrap();
-                match call {
-                    Asked::Put(of) => *token = Some(of),
-                    Asked::Poll if !released.load(Ordering::Relaxed) => return token.take().map(Event::LocalDone),
-                    _ => {}
-                }
-                None
-            })),
-            None,
-        );
+        let engine = Fake::new(move |call| {
+            let mut token = token.lock().unwrap();
+            match call {
+                Asked::Put(of) => *token = Some(of),
+                Asked::Poll if !released.load(Ordering::Relaxed) => return token.take().map(Event::LocalDone),
+                _ => {}
+            }
+            None
+        })
+        .engine(None);
         let (ticket, witness) = issue(&engine);
         let request = ticket.request;
         std::mem::forget(ticket);
@@ -167,7 +165,7 @@ mod tests {
 
     #[test]
     fn what_is_under_way_at_the_end_of_the_engine_keeps_its_buffer() {
-        let engine = Engine::new(Arc::new(Fake::new(|_| None)), None);
+        let engine = Fake::new(|_| None).engine(None);
         let (dropped, lost) = issue(&engine);
         drop(dropped);
         let complete = Arc::new([1; 8]);
@@ -179,7 +177,7 @@ mod tests {
 
     #[test]
     fn what_a_get_brought_waits_for_its_handle_and_not_in_the_table() {
-        let engine = Engine::new(Arc::new(broken()), None);
+        let engine = broken().engine(None);
         let (issuing, ticket) = engine.begin_owning(label(), Box::new(vec![5_u8]), true);
         let request = ticket.request();
         assert!(!engine.test(request));

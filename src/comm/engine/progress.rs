@@ -11,7 +11,7 @@ use super::{
     requests::Label,
 };
 use crate::{
-    comm::{Event, Events, Mail},
+    comm::{Event, Events, Issued, Mail, Operation, Token},
     error::Error,
 };
 
@@ -57,7 +57,12 @@ impl Engine {
     /// Sends three words to the same key of another rank.
     pub(crate) fn mail(&self, rank: usize, key: u64, words: [u64; 3], label: &Label) -> Result<(), Error> {
         self.check(label.operation)?;
-        self.wait_until(label, || self.conduit.mail(rank, Mail { key, words }).is_ok().then_some(()))
+        self.wait_until(label, || {
+            let operation = Operation::Mail { rank, mail: Mail { key, words } };
+            // SAFETY: mail touches no memory of the caller.
+            let issued = unsafe { self.conduit.issue(operation, Token::NOBODY) };
+            (issued != Issued::Full).then_some(())
+        })
     }
 
     /// The sender of the next mail to a key, and its three words.
@@ -99,23 +104,21 @@ mod tests {
         let seen = polled.clone();
         // The thread that polls first takes the first letter. It then loses its core while the other thread polls, if that one
         // can.
-        let engine = Engine::new(
-            Arc::new(Fake::new(move |call| {
-                let Call::Poll = call else { return None };
-                let number = next.fetch_add(1, Ordering::SeqCst);
-                if number == 0 {
-                    inside.send(()).unwrap();
-                    for _ in 0..100 {
-                        if seen.load(Ordering::SeqCst) > 0 {
-                            break;
-                        }
-                        std::thread::sleep(Duration::from_millis(1));
+        let engine = Fake::new(move |call| {
+            let Call::Poll = call else { return None };
+            let number = next.fetch_add(1, Ordering::SeqCst);
+            if number == 0 {
+                inside.send(()).unwrap();
+                for _ in 0..100 {
+                    if seen.load(Ordering::SeqCst) > 0 {
+                        break;
                     }
+                    std::thread::sleep(Duration::from_millis(1));
                 }
-                Some(mail(number))
-            })),
-            None,
-        );
+            }
+            Some(mail(number))
+        })
+        .engine(None);
         std::thread::scope(|scope| {
             let (engine, polled) = (&engine, &polled);
             scope.spawn(|| engine.progress());

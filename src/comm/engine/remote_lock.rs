@@ -4,7 +4,10 @@
 //! it back fails in a way that leaves that open, the job ends and says why; after any other failure it is free again.
 
 use super::{Engine, Label, Road, Waiter};
-use crate::{comm::AtomicOp, error::Result};
+use crate::{
+    comm::{Atomic, AtomicOp, Remote},
+    error::Result,
+};
 
 /// The word while nobody holds the lock; else it is the holder's rank plus one.
 const FREE: u64 = 0;
@@ -39,15 +42,7 @@ impl<'a> RemoteLock<'a> {
     fn try_take(&mut self) -> Result<Option<()>> {
         let holder = self.engine.rank() as u64 + 1;
         let what = || format!("could not learn whether it holds the accumulate lock of rank {}", self.rank);
-        let old = self.engine.atomic_on_lock(
-            self.rank,
-            Road::Network,
-            self.lock,
-            AtomicOp::CompareSwap,
-            (holder, FREE),
-            self.label,
-            &what,
-        )?;
+        let old = self.change(AtomicOp::CompareSwap, holder, &what)?;
         self.held = old == FREE;
         Ok(self.held.then_some(()))
     }
@@ -64,7 +59,13 @@ impl<'a> RemoteLock<'a> {
         self.engine
             .flush(Some(self.rank), self.label)
             .inspect_err(|error| self.engine.conduit().end(&format!("{}: {error}", what())))?;
-        self.engine.atomic_on_lock(self.rank, Road::Network, self.lock, AtomicOp::Swap, (FREE, 0), self.label, &what).map(|_| ())
+        self.change(AtomicOp::Swap, FREE, &what).map(|_| ())
+    }
+
+    /// Changes the lock word, if it is free or whatever it holds.
+    fn change(&self, op: AtomicOp, operand: u64, what: &dyn Fn() -> String) -> Result<u64> {
+        let (lock, atomic) = (Remote { rank: self.rank, offset: self.lock }, Atomic { op, width: 8, operand, comparand: FREE });
+        self.engine.atomic_on_lock(Road::Network, lock, atomic, self.label, what)
     }
 }
 
@@ -101,8 +102,11 @@ mod tests {
     };
 
     /// A lock word at the other rank, and what the network does instead of its duty.
-    fn engine(timeout: Option<f64>, fault: impl Fn(Call) -> Option<Option<Event>> + Send + Sync + 'static) -> (Engine, Word) {
-        let word = Word::default();
+    fn engine(
+        timeout: Option<f64>,
+        fault: impl Fn(Call) -> Option<Option<Event>> + Send + Sync + 'static,
+    ) -> (Engine, Announcement) {
+        let word = Announcement::default();
         let there = word.clone();
         let fake = Fake::new(move |call| {
             if let Some(answer) = fault(call) {
@@ -122,10 +126,10 @@ mod tests {
                 Call::Poll | Call::PutSignal { .. } => None,
             }
         });
-        (Engine::new(Arc::new(fake), timeout), word)
+        (fake.engine(timeout), word)
     }
 
-    type Word = Arc<Mutex<u64>>;
+    type Announcement = Arc<Mutex<u64>>;
 
     fn add<T: Accumulate>(engine: &Engine, value: T) -> Result<()> {
         let label = Label::new("a", "accumulate");

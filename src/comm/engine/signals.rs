@@ -17,7 +17,7 @@ use std::sync::atomic::{Ordering, fence};
 
 use super::{Engine, Label, Road, requests::Direction};
 use crate::{
-    comm::{AtomicOp, Local, Remote, SignalOp, SignalWord},
+    comm::{Atomic, AtomicOp, Local, Operation, Remote, SignalOp, SignalWord},
     error::Error,
 };
 
@@ -55,8 +55,8 @@ impl Engine {
             return self.put_and_raise(rank, word, &[], word, label);
         }
         self.fence(Some(rank), label)?;
-        let width = size_of::<u32>();
-        self.atomic(rank, Road::Network, word, AtomicOp::Add, width, 1, 0, label).map(|_| ())
+        let add = Atomic { op: AtomicOp::Add, width: size_of::<u32>(), operand: 1, comparand: 0 };
+        self.atomic(Road::Network, Remote { rank, offset: word }, add, label).map(|_| ())
     }
 
     /// Puts bytes and raises the word at byte `word` of the same rank's segment, as [`raise`](Self::raise) does: one operation of a
@@ -89,12 +89,10 @@ impl Engine {
     ) -> Result<(), Error> {
         fence(Ordering::SeqCst);
         let call = self.begin_unordered(label.clone());
-        let local = Local { ptr: bytes.as_ptr().cast_mut(), len: bytes.len() };
-        let issued = self.issue(&call, (rank, direction), bytes.len(), |token| {
-            // SAFETY: the slice is borrowed until the call is complete: `finish_call` does not return before. It is no longer than the
-            // network takes, and the callers' types guarantee that `signal` names a word of a committed block.
-            unsafe { self.conduit.put_signal(Remote { rank, offset }, local, signal, token) }
-        });
+        let operation = Operation::PutSignal { to: Remote { rank, offset }, local: Local::of(bytes), signal };
+        // SAFETY: the slice is borrowed until the call is complete: `finish_call` does not return before. It is no longer than the
+        // network takes, and the callers' types guarantee that `signal` names a word of a committed block.
+        let issued = unsafe { self.issue(&call, direction, operation) };
         self.finish_call(call, issued)
     }
 
@@ -103,7 +101,7 @@ impl Engine {
         let call = self.begin_unordered(label.clone());
         let issued = slices.iter().try_for_each(|&(offset, bytes)| {
             // SAFETY: the slice is borrowed until the request is complete: `finish_call` does not return before.
-            unsafe { self.transfer(direction, &call, rank, offset, bytes.as_ptr().cast_mut(), bytes.len()) }
+            unsafe { self.transfer(direction, &call, Remote { rank, offset }, Local::of(bytes)) }
         });
         self.finish_call(call, issued)
     }
@@ -137,7 +135,7 @@ mod tests {
         });
         fake.capabilities.native.signals = true;
         fake.capabilities.order.put_put = ordered;
-        act(&Engine::new(Arc::new(fake), None), &Label::new("a", "put_signal"));
+        act(&fake.engine(None), &Label::new("a", "put_signal"));
         list.lock().unwrap().clone()
     }
 

@@ -9,7 +9,7 @@ use ndarray::Dimension;
 
 use super::{Call, Engine, Label, requests::Direction};
 use crate::{
-    comm::{BLOCK_LEVELS, Issued, Remote, Scale},
+    comm::{BLOCK_LEVELS, Operation, Remote, Strided},
     element::Element,
     error::Result,
     index::Loops,
@@ -38,9 +38,10 @@ pub(crate) fn get_strided<T: Element, D: Dimension>(
     }
     let loops = Loops::new(counts, there, to.strides(), size_of::<T>());
     if goes_as_block(engine, &loops) {
+        let block = Strided { loops: &loops, local: to.first().cast() };
         // SAFETY: all runs lie inside the buffer, which the caller keeps until completion and whose elements are apart; the block
         // lies inside a live array.
-        return unsafe { engine.get_block(call, rank, at, &loops, to.first().cast()) };
+        return unsafe { engine.issue(call, Direction::Get, Operation::GetBlock { from: Remote { rank, offset: at }, block }) };
     }
     each_run(&loops, |remote, local, len| {
         let to = to.first().cast::<u8>().wrapping_offset(local);
@@ -65,8 +66,9 @@ pub(crate) fn put_strided<T: Element, D: Dimension>(
     }
     let loops = Loops::new(counts, there, from.strides(), size_of::<T>());
     if goes_as_block(engine, &loops) {
+        let block = Strided { loops: &loops, local: from.first().cast_mut().cast() };
         // SAFETY: as in `get_strided`; elements of an array are apart.
-        return unsafe { engine.put_block(call, rank, at, &loops, from.first().cast()) };
+        return unsafe { engine.issue(call, Direction::Put, Operation::PutBlock { to: Remote { rank, offset: at }, block }) };
     }
     each_run(&loops, |remote, local, len| {
         let from = from.first().cast::<u8>().wrapping_offset(local);
@@ -136,58 +138,6 @@ pub(super) fn each_run(loops: &Loops, mut issue: impl FnMut(isize, isize, usize)
         }
     });
     issued
-}
-
-impl Engine {
-    /// Adds the put of a strided block to a request, one transfer of the window; the conduit announces blocks.
-    ///
-    /// # Safety
-    /// As [`Operations::put_block`](crate::comm::Operations::put_block), until the request is complete.
-    pub(crate) unsafe fn put_block(
-        &self,
-        call: &Call,
-        rank: usize,
-        offset: usize,
-        loops: &Loops,
-        local: *const u8,
-    ) -> Result<()> {
-        // SAFETY: the caller's promise.
-        let start = |token| unsafe { self.conduit.put_block(Remote { rank, offset }, loops, local, token) };
-        self.issue(call, (rank, Direction::Put), loops.runs() * loops.run(), start)
-    }
-
-    /// Adds the get of a strided block; as [`put_block`](Self::put_block).
-    ///
-    /// # Safety
-    /// As [`Operations::get_block`](crate::comm::Operations::get_block), until the request is complete.
-    pub(crate) unsafe fn get_block(&self, call: &Call, rank: usize, offset: usize, loops: &Loops, local: *mut u8) -> Result<()> {
-        self.issue(call, (rank, Direction::Get), loops.runs() * loops.run(), |token| {
-            // SAFETY: the caller's promise.
-            unsafe { self.conduit.get_block(Remote { rank, offset }, loops, local, token) };
-            Issued::Pending
-        })
-    }
-
-    /// Adds an accumulate to a request, one transfer of the window, which dirties its target and keeps its order as a put does; the
-    /// conduit announces accumulates.
-    ///
-    /// # Safety
-    /// As [`Operations::accumulate_block`](crate::comm::Operations::accumulate_block), until the request is complete.
-    #[allow(clippy::too_many_arguments, reason = "a block of another rank's memory and what to do with it")]
-    pub(crate) unsafe fn accumulate_block(
-        &self,
-        call: &Call,
-        rank: usize,
-        offset: usize,
-        loops: &Loops,
-        local: *const u8,
-        scale: &Scale,
-        lock: usize,
-    ) -> Result<()> {
-        // SAFETY: the caller's promise.
-        let start = |token| unsafe { self.conduit.accumulate_block(Remote { rank, offset }, loops, local, scale, lock, token) };
-        self.issue(call, (rank, Direction::Put), loops.runs() * loops.run(), start)
-    }
 }
 
 #[cfg(test)]

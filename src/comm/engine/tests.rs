@@ -51,7 +51,7 @@ fn a_put_that_had_not_begun_is_not_taken_for_visible() {
         _ => None,
     });
     network.visible = Some(visible.clone());
-    let engine = &Engine::new(Arc::new(network), None);
+    let engine = &network.engine(None);
     std::thread::scope(|scope| {
         let putting = scope.spawn(|| engine.put_slice(1, 0, &[1_u8; 2 * 4096], &label()).unwrap());
         entered.recv().unwrap();
@@ -69,7 +69,7 @@ fn a_put_that_had_not_begun_is_not_taken_for_visible() {
 fn a_flush_that_another_thread_began_is_waited_for() {
     let allowed = Arc::new(AtomicBool::new(false));
     let (begun, flushing) = channel();
-    let engine = &Engine::new(Arc::new(slow(allowed.clone(), begun)), None);
+    let engine = &slow(allowed.clone(), begun).engine(None);
     engine.put_slice(1, 0, &[1; 8], &label()).unwrap();
     std::thread::scope(|scope| {
         scope.spawn(|| engine.flush(None, &label()).unwrap());
@@ -106,7 +106,7 @@ fn a_flush_that_failed_has_failed_for_both_threads() {
         }
         _ => None,
     });
-    let engine = &Engine::new(Arc::new(network), None);
+    let engine = &network.engine(None);
     engine.put_slice(1, 0, &[1; 8], &label()).unwrap();
     std::thread::scope(|scope| {
         let first = scope.spawn(|| engine.flush(None, &label()));
@@ -131,7 +131,7 @@ fn a_call_that_gave_up_on_a_joined_flush_leaves_none_of_its_own() {
         Call::Flush(token) if unanswered.swap(true, Ordering::SeqCst) => Some(Event::RemoteDone(token)),
         _ => None,
     });
-    let engine = Engine::new(Arc::new(network), Some(0.01));
+    let engine = network.engine(Some(0.01));
     engine.put_slice(1, 0, &[1; 8], &label()).unwrap();
     engine.flush(Some(1), &label()).expect_err("a flush without an answer");
     engine.put_slice(2, 0, &[2; 8], &label()).unwrap();
@@ -146,7 +146,7 @@ fn a_rank_that_must_be_aborted_says_why() {
 
     const INSIDE: &str = "GA_TEST_INSIDE";
     if std::env::var_os(INSIDE).is_some() {
-        let engine = Engine::new(Arc::new(Fake::new(|_| None)), Some(0.01));
+        let engine = Fake::new(|_| None).engine(Some(0.01));
         let ended = engine.put_slice(1, 0, &[1; 8], &label());
         unreachable!("the network still reads the slice: {ended:?}");
     }
@@ -162,7 +162,7 @@ fn a_rank_that_must_be_aborted_says_why() {
 fn a_put_during_a_flush_needs_another_one() {
     let allowed = Arc::new(AtomicBool::new(false));
     let (begun, flushing) = channel();
-    let engine = &Engine::new(Arc::new(slow(allowed.clone(), begun)), None);
+    let engine = &slow(allowed.clone(), begun).engine(None);
     engine.put_slice(1, 0, &[1; 8], &label()).unwrap();
     std::thread::scope(|scope| {
         let first = scope.spawn(|| engine.flush(None, &label()).unwrap());
@@ -199,7 +199,7 @@ fn a_fence_waits_for_forgotten_transfers_and_then_flushes() {
         }
         _ => None,
     });
-    let engine = Engine::new(Arc::new(fake), Some(20.0));
+    let engine = fake.engine(Some(20.0));
     let call = engine.begin_unordered(label());
     // SAFETY: the network reads nothing.
     unsafe { engine.put(&call, 1, 0, [3; 8].as_ptr(), 8) }.unwrap();

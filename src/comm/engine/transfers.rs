@@ -8,7 +8,7 @@ use super::{
     requests::{Call, Direction, Label, Owner, RequestId},
 };
 use crate::{
-    comm::{Atomic, AtomicOp, Issued, Local, Remote, Token, apply_atomic},
+    comm::{Atomic, Issued, Local, Operation, Remote, apply_atomic},
     element::Element,
     error::Error,
 };
@@ -39,61 +39,51 @@ impl Engine {
     /// Adds a put to a call, waiting while the window is full.
     ///
     /// # Safety
-    /// As [`Operations::put`](crate::comm::Operations::put), until the request is complete.
+    /// As [`Operation`] says, until the request is complete.
     pub(crate) unsafe fn put(&self, call: &Call, rank: usize, offset: usize, ptr: *const u8, len: usize) -> Result<(), Error> {
         // SAFETY: the caller's promise; a put only reads the memory.
-        unsafe { self.transfer(Direction::Put, call, rank, offset, ptr.cast_mut(), len) }
+        unsafe { self.transfer(Direction::Put, call, Remote { rank, offset }, Local { ptr: ptr.cast_mut(), len }) }
     }
 
     /// Adds a get to a call, waiting while the window is full.
     ///
     /// # Safety
-    /// As [`Operations::get`](crate::comm::Operations::get), until the request is complete.
+    /// As [`Operation`] says, until the request is complete.
     pub(crate) unsafe fn get(&self, call: &Call, rank: usize, offset: usize, ptr: *mut u8, len: usize) -> Result<(), Error> {
         // SAFETY: the caller's promise.
-        unsafe { self.transfer(Direction::Get, call, rank, offset, ptr, len) }
+        unsafe { self.transfer(Direction::Get, call, Remote { rank, offset }, Local { ptr, len }) }
     }
 
     /// In pieces that the network takes.
     ///
     /// # Safety
-    /// As [`Operations::put`](crate::comm::Operations::put) or [`Operations::get`](crate::comm::Operations::get), until the request is
-    /// complete.
-    pub(super) unsafe fn transfer(
-        &self,
-        direction: Direction,
-        call: &Call,
-        rank: usize,
-        offset: usize,
-        ptr: *mut u8,
-        len: usize,
-    ) -> Result<(), Error> {
-        let longest = self.capabilities.longest_transfer;
+    /// As [`Operation`] says, until the request is complete.
+    pub(super) unsafe fn transfer(&self, direction: Direction, call: &Call, to: Remote, local: Local) -> Result<(), Error> {
+        let (longest, Remote { rank, offset }, Local { ptr, len }) = (self.capabilities.longest_transfer, to, local);
         let mut at = 0;
         while at < len {
             let part = (len - at).min(longest);
             // SAFETY: inside the caller's memory, which is valid as long as the conduit needs it.
             let (place, local) = (Remote { rank, offset: offset + at }, Local { ptr: unsafe { ptr.add(at) }, len: part });
-            self.issue(call, (rank, direction), part, |token| match direction {
-                // SAFETY: the caller's promise.
-                Direction::Put | Direction::Signal => unsafe { self.conduit.put(place, local, token) },
-                // SAFETY: the caller's promise.
-                Direction::Get => unsafe { self.conduit.get(place, local, token) },
-            })?;
+            let operation = match direction {
+                Direction::Put | Direction::Signal => Operation::Put { to: place, local },
+                Direction::Get => Operation::Get { from: place, local },
+            };
+            // SAFETY: the caller's promise.
+            unsafe { self.issue(call, direction, operation) }?;
             at += part;
         }
         Ok(())
     }
 
-    /// Starts a transfer of `len` bytes of a call when it has its place in the window, behind those that it must not overtake.
-    pub(super) fn issue(
-        &self,
-        call: &Call,
-        (rank, direction): (usize, Direction),
-        len: usize,
-        start: impl FnOnce(Token) -> Issued,
-    ) -> Result<(), Error> {
-        let window = self.capabilities.window;
+    /// Starts a transfer of a call when it has its place in the window, behind those that it must not overtake.
+    ///
+    /// # Safety
+    /// As [`Operation`] says, until the request is complete.
+    pub(super) unsafe fn issue(&self, call: &Call, direction: Direction, operation: Operation<'_>) -> Result<(), Error> {
+        let (rank, window) = (operation.rank(), self.capabilities.window);
+        // SAFETY: the caller's promise.
+        let start = |token| unsafe { self.conduit.issue(operation, token) };
         let (mut lasting, mut is_flushed) = (None, false);
         loop {
             let mut table = self.lock();
@@ -114,11 +104,11 @@ impl Engine {
             }
             if table.in_flight < window {
                 let token = table.token(call);
-                if len <= SHORT && direction != Direction::Get {
+                if operation.bytes() <= SHORT && direction != Direction::Get {
                     // Under the table's lock: if it is not complete at once, it is in the table before anybody completes it.
                     match start(token) {
-                        Issued::Pending => table.admit(call, rank, direction),
                         Issued::Complete => table.put_begins(call, rank, direction),
+                        _ => table.admit(call, rank, direction),
                     }
                     return Ok(());
                 }
@@ -135,7 +125,7 @@ impl Engine {
                 return Ok(());
             }
             drop(table);
-            lasting.get_or_insert_with(|| Lasting::new(&*self.conduit, self.timeout)).look(&Room { rank, window })?;
+            lasting.get_or_insert_with(|| Lasting::new(&self.conduit, self.timeout)).look(&Room { rank, window })?;
             self.progress();
             // A completion is reported once. If that poll got the last one, a wait would be for one transfer more.
             if self.lock().in_flight >= window {
@@ -158,73 +148,49 @@ impl Engine {
     ///
     /// # Panics
     /// If the processor cannot reach the word that it is sent to.
-    #[allow(clippy::too_many_arguments, reason = "a word of another rank and what to do with it")]
-    pub(crate) fn atomic(
-        &self,
-        rank: usize,
-        road: Road,
-        offset: usize,
-        op: AtomicOp,
-        width: usize,
-        operand: u64,
-        comparand: u64,
-        label: &Label,
-    ) -> Result<u64, Error> {
+    pub(crate) fn atomic(&self, road: Road, word: Remote, atomic: Atomic, label: &Label) -> Result<u64, Error> {
         if road == Road::Processor {
             self.check(label.operation)?;
-            let base = self.conduit.mapped(rank).expect("a mapped rank");
-            // SAFETY: `offset` names an aligned word of a committed block, as the callers' types guarantee.
-            return Ok(unsafe { apply_atomic(base.as_ptr().add(offset), op, width, operand, comparand) });
+            let (base, Atomic { op, width, operand, comparand }) =
+                (self.conduit.mapped_segment(word.rank).expect("a mapped rank"), atomic);
+            // SAFETY: `word` is an aligned word of a committed block, as the callers' types guarantee.
+            return Ok(unsafe { apply_atomic(base.as_ptr().add(word.offset), op, width, operand, comparand) });
         }
-        let request = self.begin_atomic(rank, offset, op, width, operand, comparand, label)?;
+        let request = self.begin_atomic(word, atomic, label)?;
         self.finish_atomic(request)
     }
 
     /// As [`atomic`](Self::atomic) on a word that is a lock: where it cannot be known whether the operation was done, the job ends,
     /// because others would wait for the lock forever. `what` says it of this rank: "could not learn whether it holds lock 3".
-    #[allow(clippy::too_many_arguments, reason = "as above")]
     pub(crate) fn atomic_on_lock(
         &self,
-        rank: usize,
         road: Road,
-        offset: usize,
-        op: AtomicOp,
-        (operand, comparand): (u64, u64),
+        lock: Remote,
+        atomic: Atomic,
         label: &Label,
         what: &dyn Fn() -> String,
     ) -> Result<u64, Error> {
         if road == Road::Processor {
-            return self.atomic(rank, road, offset, op, 8, operand, comparand, label);
+            return self.atomic(road, lock, atomic, label);
         }
-        let request = self.begin_atomic(rank, offset, op, 8, operand, comparand, label)?;
+        let request = self.begin_atomic(lock, atomic, label)?;
         self.finish_atomic(request).inspect_err(|error| self.conduit.end(&format!("{}: {error}", what())))
     }
 
     /// Begins an operation on a word of another rank's memory, by the network; after an error it will not be done.
-    #[allow(clippy::too_many_arguments, reason = "as above")]
-    pub(super) fn begin_atomic(
-        &self,
-        rank: usize,
-        offset: usize,
-        op: AtomicOp,
-        width: usize,
-        operand: u64,
-        comparand: u64,
-        label: &Label,
-    ) -> Result<RequestId, Error> {
+    fn begin_atomic(&self, word: Remote, atomic: Atomic, label: &Label) -> Result<RequestId, Error> {
         // No network keeps an atomic behind earlier puts by promise.
-        self.flush(Some(rank), label)?;
+        self.flush(Some(word.rank), label)?;
         let mut request = self.request(label.clone(), Owner::Caller, 1, true);
-        request.peer = rank;
+        request.peer = word.rank;
         let request = self.lock().enter(request);
-        let atomic = Atomic { op, width, operand, comparand };
-        // SAFETY: `offset` names an aligned word of a committed block, as the callers' types guarantee.
-        unsafe { self.conduit.atomic(Remote { rank, offset }, atomic, request.into()) };
+        // SAFETY: it is an aligned word of a committed block, as the callers' types guarantee. The end is an event.
+        let _ = unsafe { self.conduit.issue(Operation::Atomic { word, atomic }, request.into()) };
         Ok(request)
     }
 
     /// The old value. After an error nobody knows whether the operation was done, or will be.
-    pub(super) fn finish_atomic(&self, request: RequestId) -> Result<u64, Error> {
+    fn finish_atomic(&self, request: RequestId) -> Result<u64, Error> {
         let finished = self.finish(request);
         if finished.is_err() {
             self.detach(request);
@@ -232,19 +198,12 @@ impl Engine {
         Ok(finished?.unwrap_or(0))
     }
 
-    /// Applies an operation to words of other ranks by the network, many at once: rank, byte offset, operand. Returns when all are
-    /// done.
-    pub(crate) fn atomic_list(
-        &self,
-        words: impl Iterator<Item = (usize, usize, u64)>,
-        op: AtomicOp,
-        width: usize,
-        label: &Label,
-    ) -> Result<(), Error> {
+    /// Applies operations to words of other ranks by the network, many at once. Returns when all are done.
+    pub(crate) fn atomic_list(&self, words: impl Iterator<Item = (Remote, Atomic)>, label: &Label) -> Result<(), Error> {
         let most = self.capabilities.window.min(ATOMICS);
         let mut under_way = VecDeque::with_capacity(most);
         let mut done = Ok(());
-        for (rank, offset, operand) in words {
+        for (word, atomic) in words {
             if under_way.len() == most
                 && let Some(oldest) = under_way.pop_front()
             {
@@ -253,7 +212,7 @@ impl Engine {
             if done.is_err() {
                 break;
             }
-            match self.begin_atomic(rank, offset, op, width, operand, 0, label) {
+            match self.begin_atomic(word, atomic, label) {
                 Ok(request) => under_way.push_back(request),
                 Err(error) => done = Err(error),
             }
@@ -318,8 +277,6 @@ impl Engine {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
     use crate::comm::testing::Fake;
 
@@ -327,7 +284,7 @@ mod tests {
     fn a_window_that_stays_full_is_a_timeout() {
         let mut fake = Fake::new(|_| None);
         fake.capabilities.window = 1;
-        let engine = Engine::new(Arc::new(fake), Some(0.02));
+        let engine = fake.engine(Some(0.02));
         let call = engine.begin(Label::new("a", "put"));
         // SAFETY: the network reads nothing.
         let put = || unsafe { engine.put(&call, 1, 0, [2; 8].as_ptr(), 8) };

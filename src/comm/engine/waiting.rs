@@ -57,7 +57,7 @@ impl Turns<'_> {
 impl Engine {
     /// For a wait of several turns, see [`Turns::pause`].
     pub(super) fn turns<'e>(&'e self, waiter: &'e dyn Waiter) -> Turns<'e> {
-        Turns { engine: self, waiter, lasting: Lasting::new(&*self.conduit, self.timeout), recorded: None }
+        Turns { engine: self, waiter, lasting: Lasting::new(&self.conduit, self.timeout), recorded: None }
     }
 
     /// Waits until `ready` has something, making progress. It changes by what `poll` reports, or by what another thread of this rank does.
@@ -73,11 +73,11 @@ impl Engine {
     fn look_every<R>(
         &self,
         progress: impl Fn(&Engine, &mut Lasting<'_>),
-        pause: impl Fn(&dyn Conduit, &Lasting<'_>),
+        pause: impl Fn(&Conduit, &Lasting<'_>),
         waiter: &dyn Waiter,
         mut ready: impl FnMut() -> Option<R>,
     ) -> Result<R, Error> {
-        let mut lasting = Lasting::new(&*self.conduit, self.timeout);
+        let mut lasting = Lasting::new(&self.conduit, self.timeout);
         let mut recorded = None;
         loop {
             if let Some(result) = ready() {
@@ -89,7 +89,7 @@ impl Engine {
                 return Ok(result);
             }
             lasting.look(waiter)?;
-            pause(&*self.conduit, &lasting);
+            pause(&self.conduit, &lasting);
         }
     }
 
@@ -110,7 +110,7 @@ impl Engine {
 
     #[cold]
     fn wait_word_longer(&self, word: &WaitWord, waiter: &dyn Waiter, ready: &dyn Fn(u32) -> bool) -> Result<(), Error> {
-        let mut lasting = Lasting::new(&*self.conduit, self.timeout);
+        let mut lasting = Lasting::new(&self.conduit, self.timeout);
         loop {
             self.progress();
             let seen = word.load();

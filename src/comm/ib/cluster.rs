@@ -6,9 +6,9 @@ use super::{
 };
 use crate::{
     comm::{
-        Conduit, Connect,
+        Connect,
         node::Member,
-        protocol::connection::{self, Way},
+        protocol::connection::{self, SetupWay},
         start::{
             devices::{Cluster, Opened, directory::Words, partners},
             settings::Settings,
@@ -30,10 +30,10 @@ impl<D: Device> Opened for Port<D> {
     fn wire(self, cluster: &Cluster, settings: &Settings, member: &Member) -> Result<Links<D>, Error> {
         let fail = |error: DeviceError| Error::Launch(format!("InfiniBand: {error}"));
         let topology = member.topology();
-        let way = if settings.connect == Connect::Serial { Way::Serial } else { Way::Overlapped };
+        let way = if settings.connect == Connect::Serial { SetupWay::Serial } else { SetupWay::Overlapped };
         let (endpoint, endpoints, token) = (topology.rank(), topology.size(), cluster.token);
         let budget = settings.connections.unwrap_or(endpoints);
-        let endpoint = connection::Settings { endpoint, endpoints, token, way, budget };
+        let endpoint = connection::ConnectionSettings { endpoint, endpoints, token, way, budget };
         let mut wire = Links::new(self.0, cluster.directory.clone(), endpoint).map_err(fail)?;
         wire.loses_after(settings.silence);
         if settings.connect == Connect::Static {

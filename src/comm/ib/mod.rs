@@ -35,7 +35,7 @@
 //! # Waiting
 //!
 //! Where each rank has a core, a rank that waits looks all the time. Where ranks outnumber cores, it looks for 50 µs and then sleeps until its device
-//! has a completion, of any kind (`Network::doze`). Meanwhile the thread that answers for it does not look. A rank that shares memory with others on its
+//! has a completion, of any kind (`Network::nap`). Meanwhile the thread that answers for it does not look. A rank that shares memory with others on its
 //! node sleeps so only while it has asked for something, or if it is the agent, and looks up every 50 to 100 µs: what neighbors do
 //! ends no sleep in the device. Else it sleeps on its bell, or on the word that it waits for.
 //!

@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     comm::{
-        Conduit, Network,
+        Network,
         am::Am,
         kit::random::{self, Random},
         node::Member,

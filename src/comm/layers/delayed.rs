@@ -8,8 +8,7 @@ use std::{
 use super::step;
 use crate::{
     comm::{
-        Atomic, Capabilities, Cause, Event, Events, Full, Issued, Local, Mail, Native, Network, Operations, Ordering, Remote,
-        Token, kit::mutex::Mutex,
+        Capabilities, Cause, Event, Events, Issued, Local, Native, Network, Operation, Ordering, Remote, Token, kit::mutex::Mutex,
     },
     memory::kernels,
 };
@@ -74,7 +73,7 @@ impl Delayed {
             // SAFETY: a put only reads the bytes, which stay in `going` until it has, and a network that still reads when a job
             // ends outlives its layers or stops first; the caller that put them promised that the target is committed, and it
             // stays so until this rank's next fence.
-            let issued = unsafe { self.below.put(to, local, Token::LATE) };
+            let issued = unsafe { self.below.issue(Operation::Put { to, local }, Token::LATE) };
             queue.unread += usize::from(issued == Issued::Pending);
             // They share a token, so what is complete now may be an earlier one.
             queue.going.push(bytes);
@@ -97,52 +96,44 @@ impl Delayed {
     }
 }
 
-impl Operations for Delayed {
+impl Network for Delayed {
     fn capabilities(&self) -> &Capabilities {
         &self.capabilities
     }
 
-    unsafe fn put(&self, to: Remote, local: Local, token: Token) -> Issued {
+    unsafe fn issue(&self, operation: Operation<'_>, token: Token) -> Issued {
         let mut queue = self.lock();
-        if step(&mut queue.state).is_multiple_of(PROMPT) {
-            drop(queue);
-            // SAFETY: the caller's promise.
-            return unsafe { self.below.put(to, local, token) };
+        match operation {
+            Operation::Put { to, local } if !step(&mut queue.state).is_multiple_of(PROMPT) => {
+                let mut bytes = vec![0; local.len];
+                // SAFETY: the caller promises that the memory is readable; the copy is as long as it and apart from it.
+                unsafe { kernels::copy(bytes.as_mut_ptr(), local.ptr, local.len) };
+                if queue.late.len() >= MOST {
+                    let oldest = queue.late[0].since;
+                    self.land(&mut queue, |late| late.since == oldest);
+                }
+                let since = queue.polls;
+                queue.late.push(Late { to, bytes, since });
+                queue.done.push(Event::LocalDone(token));
+                return Issued::Pending;
+            }
+            Operation::Flush { rank } => {
+                if let Some(cause) = queue.lost.take() {
+                    queue.done.push(Event::Failed(token, cause));
+                    return Issued::Pending;
+                }
+                self.land(&mut queue, |late| late.to.rank == rank);
+            }
+            // Callers flush before an atomic operation.
+            _ => {}
         }
-        let mut bytes = vec![0; local.len];
-        // SAFETY: the caller promises that the memory is readable; the copy is as long as it and apart from it.
-        unsafe { kernels::copy(bytes.as_mut_ptr(), local.ptr, local.len) };
-        if queue.late.len() >= MOST {
-            let oldest = queue.late[0].since;
-            self.land(&mut queue, |late| late.since == oldest);
-        }
-        let since = queue.polls;
-        queue.late.push(Late { to, bytes, since });
-        queue.done.push(Event::LocalDone(token));
-        Issued::Pending
-    }
-
-    unsafe fn get(&self, from: Remote, local: Local, token: Token) -> Issued {
-        // SAFETY: the caller's promise.
-        unsafe { self.below.get(from, local, token) }
-    }
-
-    fn flush(&self, rank: usize, token: Token) {
-        let mut queue = self.lock();
-        if let Some(cause) = queue.lost.take() {
-            return queue.done.push(Event::Failed(token, cause));
-        }
-        self.land(&mut queue, |late| late.to.rank == rank);
         drop(queue);
-        self.below.flush(rank, token);
+        // SAFETY: the caller's promise.
+        unsafe { self.below.issue(operation, token) }
     }
 
     fn cancel(&self, token: Token) {
         self.below.cancel(token);
-    }
-
-    fn mail(&self, rank: usize, mail: Mail) -> Result<(), Full> {
-        self.below.mail(rank, mail)
     }
 
     fn poll(&self, events: &mut Events) {
@@ -168,13 +159,6 @@ impl Operations for Delayed {
         }
     }
 
-    unsafe fn atomic(&self, word: Remote, atomic: Atomic, token: Token) {
-        // SAFETY: the caller's promise. Callers flush before an atomic operation.
-        unsafe { self.below.atomic(word, atomic, token) }
-    }
-}
-
-impl Network for Delayed {
     /// What it is drained of does not count late puts: those were not fenced, so nobody may wait for them.
     fn below(&self) -> Option<&dyn Network> {
         Some(&*self.below)
@@ -207,10 +191,11 @@ mod tests {
         for _ in 0..40 {
             let local = Local { ptr: bytes.as_ptr().cast_mut(), len: bytes.len() };
             // SAFETY: the bytes live longer than the network; the segment lies in the memory file, which gets a page when it is written.
-            let _ = unsafe { delayed.put(Remote { rank: 0, offset: 0 }, local, Token(5)) };
+            let _ = unsafe { delayed.issue(Operation::Put { to: Remote { rank: 0, offset: 0 }, local }, Token(5)) };
         }
         assert!(!delayed.lock().late.is_empty(), "most puts are late");
-        delayed.flush(0, Token(6));
+        // SAFETY: a flush touches no memory of the caller.
+        let _ = unsafe { delayed.issue(Operation::Flush { rank: 0 }, Token(6)) };
         assert!(delayed.lock().late.is_empty() && delayed.lock().going.is_empty());
     }
 }

@@ -2,12 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
-use crate::{
-    comm::{
-        Atomic, Capabilities, Event, Events, Full, Issued, Local, Mail, Network, Operations, Remote, Scale, SignalWord, Token,
-    },
-    index::Loops,
-};
+use crate::comm::{Awaited, Capabilities, Event, Events, Issued, LeaveStep, Network, Operation, Strided, Token};
 
 /// An observer of a network. Called by any thread of the rank.
 pub(crate) trait Observer: Send + Sync + fmt::Debug {
@@ -34,74 +29,52 @@ impl<O: Observer> Observed<O> {
         Observed { below, observer }
     }
 
-    /// Reports an operation on one run of bytes.
-    fn run(&self, name: &'static str, place: Remote, bytes: usize, token: Token, rest: impl fmt::Debug) {
-        self.observer.called(name, bytes, format_args!("{place}, {bytes} bytes, {token:?}, {rest:?}"));
-    }
-
-    /// Reports an operation on a block.
-    fn block(&self, name: &'static str, place: Remote, loops: &Loops, token: Token, issued: Issued) {
-        let (runs, run) = (loops.runs(), loops.run());
-        self.observer.called(name, runs * run, format_args!("{place}, {runs} x {run} bytes, {token:?}, {issued:?}"));
+    /// Reports an operation that the network below took.
+    fn took(&self, operation: &Operation<'_>, token: Token, issued: Issued) {
+        let say = |name, text: fmt::Arguments<'_>| self.observer.called(name, operation.bytes(), text);
+        let runs = |Strided { loops, .. }: &Strided<'_>| (loops.runs(), loops.run());
+        match operation {
+            Operation::Put { to, local } => say("put", format_args!("{to}, {} bytes, {token:?}, {issued:?}", local.len)),
+            Operation::Get { from, local } => say("get", format_args!("{from}, {} bytes, {token:?}, {issued:?}", local.len)),
+            Operation::PutSignal { to, local, signal } => {
+                say("put_signal", format_args!("{to}, {} bytes, {token:?}, {signal:?}, {issued:?}", local.len));
+            }
+            Operation::PutBlock { to: place, block }
+            | Operation::GetBlock { from: place, block }
+            | Operation::Accumulate { to: place, block, .. } => {
+                let name = match operation {
+                    Operation::PutBlock { .. } => "put_block",
+                    Operation::GetBlock { .. } => "get_block",
+                    _ => "accumulate_block",
+                };
+                let (runs, run) = runs(block);
+                say(name, format_args!("{place}, {runs} x {run} bytes, {token:?}, {issued:?}"));
+            }
+            Operation::Atomic { word, atomic } => {
+                say("atomic", format_args!("{word}, {} bytes, {token:?}, {atomic:?}, {issued:?}", atomic.width));
+            }
+            Operation::Flush { rank } => say("flush", format_args!("rank {rank}, {token:?}, {issued:?}")),
+            Operation::Mail { rank, mail } => say("mail", format_args!("rank {rank}, {mail:?}")),
+        }
     }
 }
 
-impl<O: Observer> Operations for Observed<O> {
+impl<O: Observer> Network for Observed<O> {
     fn capabilities(&self) -> &Capabilities {
         self.below.capabilities()
     }
 
-    unsafe fn put(&self, to: Remote, local: Local, token: Token) -> Issued {
+    unsafe fn issue(&self, operation: Operation<'_>, token: Token) -> Issued {
         // SAFETY: the caller's promise.
-        let issued = unsafe { self.below.put(to, local, token) };
-        self.run("put", to, local.len, token, issued);
-        issued
-    }
-
-    unsafe fn get(&self, from: Remote, local: Local, token: Token) -> Issued {
-        // SAFETY: the caller's promise.
-        let issued = unsafe { self.below.get(from, local, token) };
-        self.run("get", from, local.len, token, issued);
-        issued
-    }
-
-    fn flush(&self, rank: usize, token: Token) {
-        self.below.flush(rank, token);
-        self.observer.called("flush", 0, format_args!("rank {rank}, {token:?}, {:?}", Issued::Pending));
-    }
-
-    fn is_flushed(&self, rank: usize) -> bool {
-        let is_flushed = self.below.is_flushed(rank);
-        if is_flushed {
-            self.observer.called("flush", 0, format_args!("rank {rank}, {:?}", Issued::Complete));
+        let issued = unsafe { self.below.issue(operation, token) };
+        if issued != Issued::Full {
+            self.took(&operation, token, issued);
         }
-        is_flushed
-    }
-
-    fn ends_soon(&self, token: Token) -> bool {
-        let ended = self.below.ends_soon(token);
-        if ended {
-            self.observer.happened(&Event::LocalDone(token));
-        }
-        ended
+        issued
     }
 
     fn cancel(&self, token: Token) {
         self.below.cancel(token);
-    }
-
-    unsafe fn atomic(&self, word: Remote, atomic: Atomic, token: Token) {
-        // SAFETY: the caller's promise.
-        unsafe { self.below.atomic(word, atomic, token) };
-        self.run("atomic", word, atomic.width, token, format_args!("{atomic:?}, {:?}", Issued::Pending));
-    }
-
-    fn mail(&self, rank: usize, mail: Mail) -> Result<(), Full> {
-        let sent = self.below.mail(rank, mail);
-        if sent.is_ok() {
-            self.observer.called("mail", 0, format_args!("rank {rank}, {mail:?}"));
-        }
-        sent
     }
 
     fn poll(&self, events: &mut Events) {
@@ -110,53 +83,28 @@ impl<O: Observer> Operations for Observed<O> {
         events[first..].iter().for_each(|event| self.observer.happened(event));
     }
 
-    unsafe fn put_signal(&self, to: Remote, local: Local, signal: SignalWord, token: Token) -> Issued {
-        // SAFETY: the caller's promise.
-        let issued = unsafe { self.below.put_signal(to, local, signal, token) };
-        self.run("put_signal", to, local.len, token, format_args!("{signal:?}, {issued:?}"));
-        issued
+    fn attend(&self) -> bool {
+        self.below.attend()
     }
 
-    unsafe fn put_block(&self, to: Remote, loops: &Loops, local: *const u8, token: Token) -> Issued {
-        // SAFETY: the caller's promise.
-        let issued = unsafe { self.below.put_block(to, loops, local, token) };
-        self.block("put_block", to, loops, token, issued);
-        issued
-    }
-
-    unsafe fn get_block(&self, from: Remote, loops: &Loops, local: *mut u8, token: Token) {
-        // SAFETY: the caller's promise.
-        unsafe { self.below.get_block(from, loops, local, token) };
-        self.block("get_block", from, loops, token, Issued::Pending);
-    }
-
-    unsafe fn accumulate_block(
-        &self,
-        to: Remote,
-        loops: &Loops,
-        local: *const u8,
-        scale: &Scale,
-        lock: usize,
-        token: Token,
-    ) -> Issued {
-        // SAFETY: the caller's promise.
-        let issued = unsafe { self.below.accumulate_block(to, loops, local, scale, lock, token) };
-        self.block("accumulate_block", to, loops, token, issued);
-        issued
-    }
-}
-
-impl<O: Observer> Network for Observed<O> {
     fn below(&self) -> Option<&dyn Network> {
         Some(&*self.below)
     }
 
-    fn body_ended(&self) {
-        self.below.body_ended();
-        self.observer.ended();
+    fn is_complete(&self, awaited: Awaited) -> bool {
+        let is_complete = self.below.is_complete(awaited);
+        match awaited {
+            _ if !is_complete => {}
+            Awaited::Get(token) => self.observer.happened(&Event::LocalDone(token)),
+            Awaited::Puts(rank) => self.observer.called("flush", 0, format_args!("rank {rank}, {:?}", Issued::Complete)),
+        }
+        is_complete
     }
 
-    fn attend(&self) -> bool {
-        self.below.attend()
+    fn leave(&self, step: LeaveStep<'_>) {
+        self.below.leave(step);
+        if let LeaveStep::BodyEnded = step {
+            self.observer.ended();
+        }
     }
 }

@@ -4,30 +4,13 @@ use std::sync::{Arc, MutexGuard};
 
 use super::step;
 use crate::comm::{
-    Atomic, Capabilities, Cause, Event, Events, Full, Issued, Local, Mail, Native, Network, Operations, Ordering, Progress,
-    Remote, Token, kit::mutex::Mutex,
+    Capabilities, Cause, Event, Events, Issued, Native, Network, Operation, Ordering, Progress, Token, kit::mutex::Mutex,
 };
-
-/// A transfer that waits for a poll.
-#[derive(Debug)]
-enum Waiting {
-    Put { to: Remote, local: Local, token: Token },
-    Get { from: Remote, local: Local, token: Token },
-    Atomic { word: Remote, atomic: Atomic, token: Token },
-}
-
-impl Waiting {
-    fn token(&self) -> Token {
-        match *self {
-            Waiting::Put { token, .. } | Waiting::Get { token, .. } | Waiting::Atomic { token, .. } => token,
-        }
-    }
-}
 
 #[derive(Debug, Default)]
 struct Queue {
-    transfers: Vec<Waiting>,
-    flushes: Vec<(usize, Token)>,
+    transfers: Vec<(Operation<'static>, Token)>,
+    flushes: Vec<(Operation<'static>, Token)>,
     /// Transfers that were given up.
     ended: Events,
     state: u64,
@@ -41,7 +24,7 @@ pub(crate) struct Scrambled {
     queue: Mutex<Queue>,
 }
 
-// SAFETY: the raw pointers in the queue are those of `put` and `get`, whose callers promise that the memory may be used until the
+// SAFETY: the raw pointers in the queue are those of puts and gets, whose callers promise that the memory may be used until the
 // completion is polled, by whichever thread polls.
 unsafe impl Send for Scrambled {}
 // SAFETY: as above; the queue is behind a mutex.
@@ -61,65 +44,55 @@ impl Scrambled {
     }
 }
 
-impl Operations for Scrambled {
+impl Network for Scrambled {
     fn capabilities(&self) -> &Capabilities {
         &self.capabilities
     }
 
-    unsafe fn put(&self, to: Remote, local: Local, token: Token) -> Issued {
-        self.lock().transfers.push(Waiting::Put { to, local, token });
+    unsafe fn issue(&self, operation: Operation<'_>, token: Token) -> Issued {
+        let mut queue = self.lock();
+        match operation {
+            Operation::Put { to, local } => queue.transfers.push((Operation::Put { to, local }, token)),
+            Operation::Get { from, local } => queue.transfers.push((Operation::Get { from, local }, token)),
+            Operation::Atomic { word, atomic } => queue.transfers.push((Operation::Atomic { word, atomic }, token)),
+            Operation::Flush { rank } => queue.flushes.push((Operation::Flush { rank }, token)),
+            // Mail; nothing else is announced.
+            _ => {
+                drop(queue);
+                // SAFETY: the caller's promise.
+                return unsafe { self.below.issue(operation, token) };
+            }
+        }
         Issued::Pending
-    }
-
-    unsafe fn get(&self, from: Remote, local: Local, token: Token) -> Issued {
-        self.lock().transfers.push(Waiting::Get { from, local, token });
-        Issued::Pending
-    }
-
-    fn flush(&self, rank: usize, token: Token) {
-        self.lock().flushes.push((rank, token));
     }
 
     fn cancel(&self, token: Token) {
         let mut queue = self.lock();
         let Queue { transfers, ended, .. } = &mut *queue;
-        let given_up = transfers.extract_if(.., |waiting| waiting.token() == token);
+        let given_up = transfers.extract_if(.., |&mut (_, of)| of == token);
         ended.extend(given_up.map(|_| Event::Failed(token, Cause("it was given up".into()))));
         drop(queue);
         self.below.cancel(token);
     }
 
-    unsafe fn atomic(&self, word: Remote, atomic: Atomic, token: Token) {
-        self.lock().transfers.push(Waiting::Atomic { word, atomic, token });
-    }
-
-    fn mail(&self, rank: usize, mail: Mail) -> Result<(), Full> {
-        self.below.mail(rank, mail)
-    }
-
     fn poll(&self, events: &mut Events) {
-        {
-            let mut queue = self.lock();
-            events.append(&mut queue.ended);
-            while !queue.transfers.is_empty() {
-                let at = step(&mut queue.state) as usize % queue.transfers.len();
-                // The network below reports the completion under the same token.
-                match queue.transfers.swap_remove(at) {
-                    // SAFETY: the promises of our caller are those that the network below asks for.
-                    Waiting::Put { to, local, token } => unsafe { self.below.put(to, local, token).report(token, events) },
-                    // SAFETY: as above.
-                    Waiting::Get { from, local, token } => unsafe { self.below.get(from, local, token).report(token, events) },
-                    // SAFETY: as above.
-                    Waiting::Atomic { word, atomic, token } => unsafe { self.below.atomic(word, atomic, token) },
-                }
-            }
-            std::mem::take(&mut queue.flushes).into_iter().for_each(|(rank, token)| self.below.flush(rank, token));
+        let mut queue = self.lock();
+        events.append(&mut queue.ended);
+        while !queue.transfers.is_empty() {
+            let at = step(&mut queue.state) as usize % queue.transfers.len();
+            let (operation, token) = queue.transfers.swap_remove(at);
+            // The network below reports the completion under the same token.
+            // SAFETY: the promises of our caller are those that the network below asks for.
+            unsafe { self.below.issue(operation, token) }.report(token, events);
         }
+        for (flush, token) in std::mem::take(&mut queue.flushes) {
+            // SAFETY: a flush touches no memory of the caller.
+            unsafe { self.below.issue(flush, token) }.report(token, events);
+        }
+        drop(queue);
         self.below.poll(events);
     }
-}
 
-impl Network for Scrambled {
     fn below(&self) -> Option<&dyn Network> {
         Some(&*self.below)
     }

@@ -160,13 +160,13 @@ impl Comm {
     }
 
     /// The place of a copy, filled when the request is complete.
-    fn begin_copy(comm: MPI_Comm) -> Result<(Box<MaybeUninit<MPI_Comm>>, Request)> {
+    fn begin_copy(comm: MPI_Comm) -> Result<(Box<MaybeUninit<MPI_Comm>>, MpiRequest)> {
         let mut copy = Box::new(MaybeUninit::uninit());
         let mut request = MaybeUninit::uninit();
         // SAFETY: MPI runs and the caller owns `comm`; the copy's place is on the heap, and lives until the request is complete.
         check("MPI_Comm_idup", unsafe { ffi::MPI_Comm_idup(comm, copy.as_mut_ptr(), request.as_mut_ptr()) })?;
         // SAFETY: filled by the call that succeeded.
-        Ok((copy, Request(unsafe { request.assume_init() })))
+        Ok((copy, MpiRequest(unsafe { request.assume_init() })))
     }
 
     fn own(copy: MPI_Comm) -> Result<Self> {
@@ -213,7 +213,7 @@ impl Comm {
         };
         check("MPI_Iallreduce", code)?;
         // SAFETY: filled by the call that succeeded.
-        Request(unsafe { request.assume_init() }).finish()?;
+        MpiRequest(unsafe { request.assume_init() }).finish()?;
         Ok(all)
     }
 
@@ -229,7 +229,7 @@ impl Comm {
         };
         check("MPI_Iallgather", code)?;
         // SAFETY: filled by the call that succeeded.
-        Request(unsafe { request.assume_init() }).finish()?;
+        MpiRequest(unsafe { request.assume_init() }).finish()?;
         Ok(all)
     }
 
@@ -250,7 +250,7 @@ impl Comm {
         };
         check("MPI_Iallgather", code).map_err(failed)?;
         // SAFETY: filled by the call that succeeded.
-        let lens_came = Request(unsafe { request.assume_init() }).finish_or(idle);
+        let lens_came = MpiRequest(unsafe { request.assume_init() }).finish_or(idle);
         let ended = lens_came.and_then(|()| {
             let mut total: c_int = 0;
             for &len in lens.iter() {
@@ -267,7 +267,7 @@ impl Comm {
             };
             check("MPI_Iallgatherv", code).map_err(failed)?;
             // SAFETY: filled by the call that succeeded.
-            Request(unsafe { request.assume_init() }).finish_or(idle)
+            MpiRequest(unsafe { request.assume_init() }).finish_or(idle)
         });
         if let Err(error) = ended {
             // The library may write to it yet.
@@ -278,19 +278,19 @@ impl Comm {
         Ok((all, starts.iter().zip(lens).map(|(start, len)| (start + len) as usize).collect()))
     }
 
-    pub(super) fn begin_barrier(self) -> Result<Request> {
+    pub(super) fn begin_barrier(self) -> Result<MpiRequest> {
         let mut request = MaybeUninit::uninit();
         // SAFETY: a communicator of our own.
         check("MPI_Ibarrier", unsafe { ffi::MPI_Ibarrier(self.0, request.as_mut_ptr()) })?;
         // SAFETY: filled by the call that succeeded.
-        Ok(Request(unsafe { request.assume_init() }))
+        Ok(MpiRequest(unsafe { request.assume_init() }))
     }
 
     /// Begins to send bytes.
     ///
     /// # Safety
     /// They stay as they are until the request is complete.
-    pub(super) unsafe fn begin_send(self, bytes: *const u8, len: usize, to: usize, tag: i32) -> Result<Request> {
+    pub(super) unsafe fn begin_send(self, bytes: *const u8, len: usize, to: usize, tag: i32) -> Result<MpiRequest> {
         let len = c_int::try_from(len).expect("messages are cut at a gigabyte");
         let mut request = MaybeUninit::uninit();
         // SAFETY: the caller's promise.
@@ -299,14 +299,14 @@ impl Comm {
         };
         check("MPI_Isend", code)?;
         // SAFETY: filled by the call that succeeded.
-        Ok(Request(unsafe { request.assume_init() }))
+        Ok(MpiRequest(unsafe { request.assume_init() }))
     }
 
     /// Begins to receive bytes, from a rank or from any.
     ///
     /// # Safety
     /// The buffer is nobody else's until the request is complete.
-    pub(super) unsafe fn begin_receive(self, bytes: *mut u8, len: usize, from: Option<usize>, tag: i32) -> Result<Request> {
+    pub(super) unsafe fn begin_receive(self, bytes: *mut u8, len: usize, from: Option<usize>, tag: i32) -> Result<MpiRequest> {
         let len = c_int::try_from(len).expect("messages are cut at a gigabyte");
         let mut request = MaybeUninit::uninit();
         // SAFETY: a constant of the library.
@@ -315,25 +315,25 @@ impl Comm {
         let code = unsafe { ffi::MPI_Irecv(bytes.cast(), len, ffi::RSMPI_UINT8_T, from, tag, self.0, request.as_mut_ptr()) };
         check("MPI_Irecv", code)?;
         // SAFETY: filled by the call that succeeded.
-        Ok(Request(unsafe { request.assume_init() }))
+        Ok(MpiRequest(unsafe { request.assume_init() }))
     }
 }
 
 /// Something that was begun. It must be tested until it is complete, or cancelled.
 #[derive(Debug)]
-pub(super) struct Request(MPI_Request);
+pub(super) struct MpiRequest(MPI_Request);
 
 // SAFETY: as for `Comm`.
-unsafe impl Send for Request {}
+unsafe impl Send for MpiRequest {}
 
 /// The sender and the length of a message.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Arrived {
+pub(super) struct Envelope {
     pub(super) from: usize,
     pub(super) len: usize,
 }
 
-impl Request {
+impl MpiRequest {
     /// Makes progress. Returns true if the request is complete: it must not be tested again then.
     #[inline]
     pub(super) fn test(&mut self) -> Result<bool> {
@@ -345,7 +345,7 @@ impl Request {
 
     /// Tests a receive, as [`test`](Self::test) does. Returns none until it is complete.
     #[inline]
-    pub(super) fn test_arrived(&mut self) -> Result<Option<Arrived>> {
+    pub(super) fn test_arrived(&mut self) -> Result<Option<Envelope>> {
         let (mut done, mut status) = (0, MaybeUninit::<MPI_Status>::uninit());
         // SAFETY: a request under way.
         check("MPI_Test", unsafe { ffi::MPI_Test(&raw mut self.0, &raw mut done, status.as_mut_ptr()) })?;
@@ -358,7 +358,7 @@ impl Request {
             ffi::MPI_Get_count(status.as_ptr(), ffi::RSMPI_UINT8_T, &raw mut len);
             (*status.as_ptr()).MPI_SOURCE
         };
-        Ok(Some(Arrived { from: from as usize, len: len as usize }))
+        Ok(Some(Envelope { from: from as usize, len: len as usize }))
     }
 
     /// Waits, and lets others have the processor meanwhile: ranks may outnumber the cores, and libraries wait without a pause.

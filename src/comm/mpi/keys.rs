@@ -32,7 +32,7 @@ const LONGEST: usize = 1 << 20;
 
 /// What ranks have put.
 #[derive(Debug)]
-struct Keys {
+struct PutKeys {
     comm: Comm,
     /// What this rank has put since the last fence.
     own: String,
@@ -62,7 +62,7 @@ pub(in crate::comm) fn meet(started: &Started, idle: Idle<'_>) -> Result<Box<dyn
     let comm = Comm::copy_of_while(world, idle)?;
     let asked = comm.rank().and_then(|rank| comm.greatest([u64::from(rank != started.rank())]));
     match asked.map_err(|error| refused(error.to_string()))? {
-        [0] => Ok(Box::new(Keys { comm, own: String::new(), known: None, parent: getppid() })),
+        [0] => Ok(Box::new(PutKeys { comm, own: String::new(), known: None, parent: getppid() })),
         _ => Err(refused(
             "MPI numbers the processes in another order than the launcher (MPICH_RANK_REORDER_METHOD?); leave their order as it is, or choose \
              GA_NETWORK=mpi"
@@ -81,7 +81,7 @@ impl Texts {
     }
 }
 
-impl KeyValues for Keys {
+impl KeyValues for PutKeys {
     fn size(&self) -> Option<usize> {
         self.comm.size().ok()
     }

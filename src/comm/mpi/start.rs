@@ -35,7 +35,6 @@ use crate::{
         node::{
             Fabric,
             agent::{Agent, Answers},
-            joined::Joined,
         },
         start::{
             Body,
@@ -56,7 +55,7 @@ pub(super) static THREADS_OF_MPI: AtomicUsize = AtomicUsize::new(0);
 #[derive(Debug)]
 struct Barrier {
     mpi: Arc<Mpi>,
-    conduit: Arc<dyn Conduit>,
+    conduit: Arc<Conduit>,
     comm: Comm,
     /// The program uses MPI by itself, and goes on with it.
     guest: bool,
@@ -85,7 +84,7 @@ pub(crate) fn run_on(
     comm: MPI_Comm,
     settings: &Settings,
     guest: bool,
-    body: impl FnOnce(Arc<dyn Conduit>, usize) -> Result<(), String>,
+    body: impl FnOnce(Arc<Conduit>, usize) -> Result<(), String>,
 ) -> Result<(), Error> {
     let (rank, barrier) = start(comm, settings, guest)?;
     let outcome = contain(|| body(barrier.conduit.clone(), rank.cores));
@@ -194,12 +193,12 @@ fn answer(comm: Comm, place: Place, settings: &Settings, guest: bool) -> Result<
     let (mut started, member) = Rank::start(place, settings, known)?;
     let wire = MpiWire::new(comm).map_err(|broken| Error::Launch(format!("starting a job on an MPI communicator: {broken}")))?;
     let mpi = Arc::new(Am::new(wire, &member, has_thread, settings.may_give_up(), settings.silence));
-    let conduit: Arc<dyn Conduit> = if !answers {
-        Arc::new(member)
+    let conduit: Arc<Conduit> = if !answers {
+        Arc::new(Conduit::mapped(member))
     } else if settings.layers.iter().any(|&layer| layer != Layer::Hidden) {
-        Arc::new(Joined::new(member, layers::stack(&settings.layers, rank, mpi.clone())))
+        Arc::new(Conduit::with_network(member, layers::stack(&settings.layers, rank, mpi.clone())))
     } else {
-        Arc::new(Joined::new(member, mpi.clone()))
+        Arc::new(Conduit::with_network(member, mpi.clone()))
     };
     exit::begins(&mpi, guest);
     if has_agent {

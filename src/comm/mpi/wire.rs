@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use super::ffi::{Comm, MpiError, Request};
+use super::ffi::{Comm, MpiError, MpiRequest};
 use crate::comm::am::{
     frame::{Frame, Frames},
     wire::{Arrival, Broken, BulkId, BulkLimits, Class, Ended, Limits, Result, Tag, Wire},
@@ -41,8 +41,8 @@ const LOOKS_AT_BULK: usize = 16;
 #[derive(Debug)]
 pub(super) struct MpiWire {
     comm: Comm,
-    leaving: VecDeque<(Frame, Request)>,
-    coming: VecDeque<(Frame, Request)>,
+    leaving: VecDeque<(Frame, MpiRequest)>,
+    coming: VecDeque<(Frame, MpiRequest)>,
     bulk: VecDeque<Bulk>,
     spare: Frames,
     closed: bool,
@@ -51,12 +51,12 @@ pub(super) struct MpiWire {
 /// A bulk message under way.
 #[derive(Debug)]
 struct Bulk {
-    request: Request,
-    what: What,
+    request: MpiRequest,
+    what: BulkTransfer,
 }
 
 #[derive(Debug)]
-enum What {
+enum BulkTransfer {
     Sent(BulkId),
     Received {
         id: BulkId,
@@ -128,17 +128,17 @@ impl MpiWire {
     /// Looks at a bulk message. What is to be waited for in its place, if anything.
     fn look(&self, bulk: &mut Bulk, ended: &mut Vec<Ended>) -> Result<Look> {
         match bulk.what {
-            What::Sent(id) => {
+            BulkTransfer::Sent(id) => {
                 let done = bulk.request.test()?;
                 ended.extend(done.then_some(Ended { id, len: 0 }));
                 Ok(if done { Look::Ended } else { Look::Open })
             }
-            What::Received { id, cancelled: false, .. } => {
+            BulkTransfer::Received { id, cancelled: false, .. } => {
                 let arrived = bulk.request.test_arrived()?;
                 ended.extend(arrived.map(|arrived| Ended { id, len: arrived.len }));
                 Ok(if arrived.is_some() { Look::Ended } else { Look::Open })
             }
-            What::Received { id, from, len, tag, cancelled: true } => {
+            BulkTransfer::Received { id, from, len, tag, cancelled: true } => {
                 let Some(cancelled) = bulk.request.test_cancelled()? else { return Ok(Look::Open) };
                 ended.push(Ended { id, len: 0 });
                 if !cancelled {
@@ -148,9 +148,9 @@ impl MpiWire {
                 let mut bytes = vec![0; len].into_boxed_slice();
                 // SAFETY: memory of the message's own, kept beside the request.
                 let request = unsafe { self.comm.begin_receive(bytes.as_mut_ptr(), len, Some(from), tag)? };
-                Ok(Look::Another(Bulk { request, what: What::Discarded(bytes) }))
+                Ok(Look::Another(Bulk { request, what: BulkTransfer::Discarded(bytes) }))
             }
-            What::Discarded(_) => Ok(if bulk.request.test()? { Look::Ended } else { Look::Open }),
+            BulkTransfer::Discarded(_) => Ok(if bulk.request.test()? { Look::Ended } else { Look::Open }),
         }
     }
 }
@@ -207,7 +207,7 @@ impl Wire for MpiWire {
     unsafe fn send_bulk(&mut self, to: usize, bytes: *const u8, len: usize, tag: Tag, id: BulkId) -> Result<()> {
         // SAFETY: the caller's promise.
         let request = unsafe { self.comm.begin_send(bytes, len, to, number(tag)) }?;
-        self.bulk.push_back(Bulk { request, what: What::Sent(id) });
+        self.bulk.push_back(Bulk { request, what: BulkTransfer::Sent(id) });
         Ok(())
     }
 
@@ -215,13 +215,13 @@ impl Wire for MpiWire {
         let tag = number(tag);
         // SAFETY: the caller's promise.
         let request = unsafe { self.comm.begin_receive(bytes, len, Some(from), tag) }?;
-        self.bulk.push_back(Bulk { request, what: What::Received { id, from, len, tag, cancelled: false } });
+        self.bulk.push_back(Bulk { request, what: BulkTransfer::Received { id, from, len, tag, cancelled: false } });
         Ok(())
     }
 
     fn cancel(&mut self, wanted: BulkId) {
         for bulk in &mut self.bulk {
-            if let What::Received { id, cancelled, .. } = &mut bulk.what
+            if let BulkTransfer::Received { id, cancelled, .. } = &mut bulk.what
                 && *id == wanted
                 && !*cancelled
             {

@@ -1,13 +1,52 @@
 //! What a rank does with the memory of another that it has mapped, as a network would: checked against the segment, done when it returns.
 
-use super::{Fabric, PACKET, Use};
+use std::sync::atomic::{Ordering, fence};
+
+use super::{Fabric, PACKET, Use, inbox::Full};
 use crate::{
-    comm::{Atomic, Full, Local, Mail, SignalOp, SignalWord, WaitWord},
-    index::Loops,
+    comm::{Atomic, Event, Issued, Local, Mail, Operation, SignalOp, SignalWord, Strided, Token, Topology, WaitWord},
     memory::{atomic_op::apply_atomic, kernels},
 };
 
 impl Fabric {
+    /// Carries out an operation on a rank whose memory is here, at once. Returns what the next poll is to report, too.
+    ///
+    /// # Safety
+    /// As [`Operation`] says.
+    #[inline]
+    pub(super) unsafe fn carry_out(
+        &self,
+        topology: &Topology,
+        operation: Operation<'_>,
+        token: Token,
+    ) -> (Issued, Option<Event>) {
+        let local = |rank| topology.local(rank);
+        // SAFETY: the caller's promise.
+        unsafe {
+            match operation {
+                Operation::Put { to, local: from } => self.write(local(to.rank), to.offset, from),
+                Operation::Get { from, local: to } => self.read(local(from.rank), from.offset, to),
+                Operation::PutSignal { to, local: from, signal } => self.write_signal(local(to.rank), to.offset, from, signal),
+                Operation::PutBlock { to, block } => self.copy_block(true, local(to.rank), to.offset, block),
+                Operation::GetBlock { from, block } => self.copy_block(false, local(from.rank), from.offset, block),
+                Operation::Atomic { word, atomic } => {
+                    let old = self.apply(local(word.rank), word.offset, atomic);
+                    return (Issued::Pending, Some(Event::Value(token, old)));
+                }
+                Operation::Flush { .. } => {
+                    fence(Ordering::SeqCst);
+                    return (Issued::Pending, Some(Event::RemoteDone(token)));
+                }
+                Operation::Mail { rank, mail } => {
+                    let sent = self.mail(local(rank), topology.rank(), mail);
+                    return (sent.map_or(Issued::Full, |()| Issued::Pending), None);
+                }
+                Operation::Accumulate { .. } => unreachable!("what is not announced is never issued"),
+            }
+        }
+        (Issued::Complete, None)
+    }
+
     /// First byte of a range of the segment of the rank with this number on the machine.
     ///
     /// # Panics
@@ -22,7 +61,7 @@ impl Fabric {
     /// Writes to a rank's segment.
     ///
     /// # Safety
-    /// As [`Operations::put`](crate::comm::Operations::put), for the time of the call.
+    /// As [`Operation`] says, for the time of the call.
     pub(crate) unsafe fn write(&self, rank: usize, offset: usize, local: Local) {
         let to = self.address(rank, offset, local.len);
         // SAFETY: `address` checked the target; the caller promises `local`. A segment and private memory are apart. It may be a
@@ -33,7 +72,7 @@ impl Fabric {
     /// Reads from a rank's segment.
     ///
     /// # Safety
-    /// As [`Operations::get`](crate::comm::Operations::get), for the time of the call.
+    /// As [`Operation`] says, for the time of the call.
     pub(crate) unsafe fn read(&self, rank: usize, offset: usize, local: Local) {
         let from = self.address(rank, offset, local.len);
         // SAFETY: as in `write`, the other way round.
@@ -43,9 +82,8 @@ impl Fabric {
     /// Writes the runs of a block to a rank's segment if `put`, else reads them.
     ///
     /// # Safety
-    /// As [`Operations::put_block`](crate::comm::Operations::put_block) or [`Operations::get_block`](crate::comm::Operations::get_block), for the
-    /// time of the call.
-    pub(crate) unsafe fn copy_block(&self, put: bool, rank: usize, offset: usize, loops: &Loops, local: *mut u8) {
+    /// As [`Operation`] says of blocks, for the time of the call.
+    pub(crate) unsafe fn copy_block(&self, put: bool, rank: usize, offset: usize, Strided { loops, local }: Strided<'_>) {
         loops.for_each_run(|there, here| {
             let there = self.address(rank, offset.wrapping_add_signed(there), loops.run());
             let here = local.wrapping_offset(here);
@@ -57,7 +95,7 @@ impl Fabric {
     /// Writes to a rank's segment, then changes a word there and wakes the rank that waits on it.
     ///
     /// # Safety
-    /// As [`Operations::put_signal`](crate::comm::Operations::put_signal), for the time of the call.
+    /// As [`Operation`] says, for the time of the call.
     pub(crate) unsafe fn write_signal(&self, rank: usize, offset: usize, local: Local, signal: SignalWord) {
         let to = self.address(rank, offset, local.len);
         // SAFETY: `address` checked the target; the caller promises `local`. A segment and private memory are apart.
@@ -78,7 +116,7 @@ impl Fabric {
     /// Applies an atomic operation to a word of a rank's segment, and returns the old value.
     ///
     /// # Safety
-    /// As [`Operations::atomic`](crate::comm::Operations::atomic).
+    /// As [`Operation`] says.
     pub(crate) unsafe fn apply(&self, rank: usize, offset: usize, atomic: Atomic) -> u64 {
         let Atomic { op, width, operand, comparand } = atomic;
         let word = self.address(rank, offset, width);

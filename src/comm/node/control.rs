@@ -2,7 +2,8 @@
 
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
-use crate::{comm::INHERITED, memory::word::WaitWord};
+use super::INHERITED;
+use crate::memory::word::WaitWord;
 
 /// The job's part of the control pages.
 #[repr(C, align(128))]

@@ -7,10 +7,7 @@
 //! A writer that dies between its ticket and its slot blocks the ring for good: its death ends the job anyhow.
 
 use super::PACKET;
-use crate::{
-    comm::Full,
-    memory::atomics::{AtomicU32, AtomicU64, Ordering},
-};
+use crate::memory::atomics::{AtomicU32, AtomicU64, Ordering};
 
 /// Slots of a ring: messages from all other ranks that can wait at one before they must poll. Few in the models.
 const SLOTS: u64 = if cfg!(loom) { 2 } else { 32 };
@@ -39,6 +36,10 @@ struct Slot {
     len: AtomicU32,
     words: [AtomicU64; SLOT_WORDS],
 }
+
+/// The inbox has no room now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Full;
 
 impl Inbox {
     /// Appends a message.

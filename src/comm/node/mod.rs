@@ -5,20 +5,23 @@
 //!  | header | rank 0: control, inbox | rank 1 | ... | tables of the topology | segment of rank 0 | segment of rank 1 | ...
 //! ```
 //!
-//! A [`Fabric`] is the mapping; a [`Member`] is one rank's view of it and the conduit of jobs inside one node. Segments are
+//! A [`Fabric`] is the mapping; a [`Member`] is one rank's view of it; a [`Conduit`] is a member with a network and time, which is what the
+//! engine drives. Segments are
 //! reserved by address and grown by committing, so that a pointer to any rank's memory is `base + rank * stride + offset`.
 
 mod access;
 pub(super) mod agent;
 mod alive;
+mod conduit;
 mod control;
 mod ending;
 mod errands;
 mod far;
 mod inbox;
-pub(crate) mod joined;
 pub(crate) mod loopback;
 mod member;
+mod published;
+mod supervision;
 mod supervisor;
 mod wait;
 
@@ -37,10 +40,12 @@ use std::{
 pub(crate) use super::waist::note::{Note, What};
 pub(crate) use alive::Held;
 pub(crate) use alive::{Fate, Side};
+pub(crate) use conduit::Conduit;
 pub(crate) use ending::ended_by;
 pub(crate) use errands::Errand;
 pub(crate) use far::TOLD;
-pub(crate) use member::{Member, commit};
+pub(crate) use member::Member;
+pub(crate) use published::PublishedWait;
 pub(crate) use supervisor::{CALL_SHIFT, Supervisor};
 pub(crate) use wait::Patience;
 
@@ -48,7 +53,7 @@ use self::{
     control::{Header, RankControl},
     inbox::Inbox,
 };
-use super::{INHERITED, Spot, kit::mutex::Mutex};
+use super::{Spot, kit::mutex::Mutex};
 use crate::{
     error::Error,
     memory::{
@@ -69,12 +74,12 @@ const RUNNING: u32 = 0;
 const ENDING: u32 = 1;
 /// The job is over.
 const OVER: u32 = 2;
+/// This process was forked by a rank: the job is its parent's. Nothing that a network shares with the parent may be touched, and nobody
+/// touches this process's memory for the job: transfers under way are the parent's.
+const INHERITED: u32 = 3;
 
 /// The longest that a rank takes to write why it ends the job, if it is not killed meanwhile.
 const LAST_WORDS: Duration = Duration::from_millis(200);
-
-// A child of a rank never finds its job running, or about to say why it ends.
-const _: () = assert!(INHERITED > OVER);
 
 const PAGE: usize = 4096;
 
@@ -418,6 +423,14 @@ impl Fabric {
                 return (wait, looks);
             }
         }
+    }
+
+    /// Shows a wait of a rank, or none, as if the rank had published it.
+    #[cfg(test)]
+    pub(crate) fn show_wait(&self, rank: usize, wait: Option<PublishedWait>) {
+        let word = wait.map_or(0, |wait| u64::from(wait.number) << 32 | (wait.awaited as u64 + 1));
+        self.control(rank).wait.store(word, Ordering::Release);
+        self.control(rank).looks.store(wait.map_or(0, |wait| wait.looks), Ordering::Release);
     }
 
     /// What the wait that a rank published last is for.

@@ -20,7 +20,7 @@ const RANKS: usize = 2;
 const LONGEST: Duration = Duration::from_millis(500);
 
 #[derive(Debug)]
-struct Machine {
+struct BeatingMachine {
     machine: usize,
     ranks: Vec<usize>,
     /// It has answered once.
@@ -34,9 +34,9 @@ struct Machine {
 /// The machines that a rank watches.
 #[derive(Debug)]
 pub(in crate::comm) struct Beats {
-    first: Vec<Machine>,
+    first: Vec<BeatingMachine>,
     /// The machine that was asked last is at the end.
-    asked: Vec<Machine>,
+    asked: Vec<BeatingMachine>,
     silence: Option<Duration>,
 }
 
@@ -57,12 +57,12 @@ impl Beats {
         Beats { first: Vec::new(), asked: Vec::new(), silence }
     }
 
-    fn find(&mut self, machine: usize) -> Option<&mut Machine> {
+    fn find(&mut self, machine: usize) -> Option<&mut BeatingMachine> {
         self.first.iter_mut().chain(&mut self.asked).find(|watched| watched.machine == machine)
     }
 
-    fn watch(rank: usize, machine: usize) -> Machine {
-        Machine { machine, ranks: vec![rank], answers: false, heard: true, silent: Duration::ZERO, doubted: false }
+    fn watch(rank: usize, machine: usize) -> BeatingMachine {
+        BeatingMachine { machine, ranks: vec![rank], answers: false, heard: true, silent: Duration::ZERO, doubted: false }
     }
 
     /// Something was exchanged with a rank of another machine for the first time.

@@ -34,7 +34,7 @@ const BESIDE: usize = 4;
 pub(in crate::comm) struct Requests<F, B> {
     frames: VecDeque<F>,
     /// Messages announced, in the order of their records.
-    messages: VecDeque<Message<B>>,
+    messages: VecDeque<BulkMessage<B>>,
     /// The number of the first of them.
     oldest: u64,
     /// A buffer was given back, and then nothing else was done.
@@ -42,7 +42,7 @@ pub(in crate::comm) struct Requests<F, B> {
 }
 
 #[derive(Debug)]
-struct Message<B> {
+struct BulkMessage<B> {
     len: usize,
     to: Place<B>,
     has_come: bool,
@@ -89,7 +89,7 @@ impl<F, B> Requests<F, B> {
     /// The next thing to do. The driver asks again until it is nothing or a frame goes back.
     pub(in crate::comm) fn next(&mut self, others_wait: bool) -> Next<F, B> {
         while self.messages.front().is_some_and(|message| message.has_come)
-            && let Some(Message { len, to, .. }) = self.messages.pop_front()
+            && let Some(BulkMessage { len, to, .. }) = self.messages.pop_front()
         {
             self.oldest += 1;
             if let Place::Buffer(buffer) = to {
@@ -121,7 +121,7 @@ impl<F, B> Requests<F, B> {
 
     /// A message of `len` bytes is being received. Returns its number.
     pub(in crate::comm) fn receives(&mut self, len: usize, to: Place<B>) -> u64 {
-        self.messages.push_back(Message { len, to, has_come: false });
+        self.messages.push_back(BulkMessage { len, to, has_come: false });
         self.oldest + self.messages.len() as u64 - 1
     }
 
@@ -135,7 +135,7 @@ impl<F, B> Requests<F, B> {
     }
 }
 
-impl<B> Message<B> {
+impl<B> BulkMessage<B> {
     /// Returns true if it is certain to leave a range of the segment alone.
     fn is_apart(&self, range: &Range<usize>) -> bool {
         match &self.to {

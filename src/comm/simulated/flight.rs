@@ -4,7 +4,7 @@ use std::ptr::NonNull;
 
 use crate::{
     comm::{
-        Atomic, Event, Local, Mail, Remote, Scale, SignalWord, Token,
+        Atomic, Event, Local, Mail, Remote, Scale, SignalWord, Strided, Token,
         engine::addition::{self, Segment},
         node::Fabric,
         soft::{Picos, Way},
@@ -151,7 +151,7 @@ impl Flight {
     /// A put or a get of memory that stays valid until it is done or given up.
     ///
     /// # Safety
-    /// As [`Operations::put`](crate::comm::Operations::put) and [`get`](crate::comm::Operations::get).
+    /// As [`Operation`](crate::comm::Operation) says.
     pub(super) unsafe fn lent(kind: Kind, from: usize, to: Remote, local: Local, token: Token) -> Self {
         Flight::new(kind, from, to, Memory::Lent(local), token)
     }
@@ -159,26 +159,19 @@ impl Flight {
     /// A put or a get of a strided block, as [`lent`](Self::lent).
     ///
     /// # Safety
-    /// As [`Operations::put_block`](crate::comm::Operations::put_block) and [`get_block`](crate::comm::Operations::get_block).
-    pub(super) unsafe fn block(kind: Kind, from: usize, to: Remote, loops: &Loops, local: *mut u8, token: Token) -> Self {
+    /// As [`Operation`](crate::comm::Operation) says.
+    pub(super) unsafe fn block(kind: Kind, from: usize, to: Remote, Strided { loops, local }: Strided<'_>, token: Token) -> Self {
         Flight::new(kind, from, to, Memory::LentBlock(local, Box::new(loops.clone())), token)
     }
 
     /// An accumulate of a strided block, whose terms are copied now.
     ///
     /// # Safety
-    /// As [`Operations::accumulate_block`](crate::comm::Operations::accumulate_block).
-    pub(super) unsafe fn sum(
-        from: usize,
-        to: Remote,
-        loops: &Loops,
-        local: *const u8,
-        scale: &Scale,
-        lock: usize,
-        token: Token,
-    ) -> Self {
+    /// As [`Operation`](crate::comm::Operation) says.
+    pub(super) unsafe fn sum(from: usize, to: Remote, block: Strided<'_>, scale: &Scale, lock: usize, token: Token) -> Self {
+        let Strided { loops, local } = block;
         let (run, mut at) = (loops.run(), 0);
-        let mut packed = vec![0; loops.runs() * run].into_boxed_slice();
+        let mut packed = vec![0; block.bytes()].into_boxed_slice();
         loops.for_each_run(|_, own| {
             // SAFETY: the caller's promise; the copy is new, and as long as all runs.
             unsafe { packed[at..at + run].as_mut_ptr().copy_from_nonoverlapping(local.wrapping_offset(own), run) };
@@ -191,7 +184,7 @@ impl Flight {
     /// An atomic operation.
     ///
     /// # Safety
-    /// As [`Operations::atomic`](crate::comm::Operations::atomic).
+    /// As [`Operation`](crate::comm::Operation) says.
     pub(super) unsafe fn atomic(from: usize, word: Remote, atomic: Atomic, token: Token) -> Self {
         Flight::new(Kind::Atomic(atomic), from, word, Memory::Gone(atomic.width), token)
     }
@@ -255,7 +248,7 @@ impl Flight {
             Memory::LentBlock(..) if self.hollow => return,
             Memory::LentBlock(local, loops) => {
                 // SAFETY: the issuer promised the target; its own memory is readable until it is given up.
-                return unsafe { fabric.copy_block(true, self.message.target(), self.offset, loops, *local) };
+                return unsafe { fabric.copy_block(true, self.message.target(), self.offset, Strided { loops, local: *local }) };
             }
             Memory::Gone(_) => return,
         };
@@ -302,7 +295,7 @@ impl Flight {
             }
             (Memory::LentBlock(local, loops), Kind::Get) if !self.hollow => {
                 // SAFETY: the issuer promised the source; its own memory is writable until it is given up.
-                unsafe { fabric.copy_block(false, self.message.target(), self.offset, loops, *local) };
+                unsafe { fabric.copy_block(false, self.message.target(), self.offset, Strided { loops, local: *local }) };
                 Some(Event::LocalDone(self.token))
             }
             (Memory::Lent(_) | Memory::LentBlock(..), _) => Some(Event::LocalDone(self.token)),

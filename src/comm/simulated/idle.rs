@@ -21,7 +21,7 @@ impl Idle {
 }
 
 impl State {
-    /// Goes on with the wait of a rank that has its turn, if it is in one: as [`Simulated`](super::conduit::Simulated) polls, reads the clock
+    /// Goes on with the wait of a rank that has its turn, if it is in one: as [`Clock`](super::clock::Clock) polls, reads the clock
     /// and waits. Returns true if the rank itself goes on: it is in no wait, has a report or must look itself, or the job is
     /// over.
     pub(super) fn has_idled(&mut self, rank: usize) -> bool {

@@ -16,13 +16,13 @@
 //! | `flight` | one operation on its way |
 //! | `idle` | what a rank does while it waits for a report |
 //! | `watchdog` | says when no rank can run because one is blocked outside of the library |
-//! | `port`, `conduit` | the network of a rank; the rank as the engine sees it |
+//! | `port`, `clock` | the network of a rank, and its time |
 //! | `split`, `wired` | a network of its own code between nodes; how the world joins its adapters, and lets agents answer |
 //!
 //! A deadlock is exact here: no message is on its way, and no rank can run. Ranks look up twice a second of virtual time, so its message
 //! says the same as on real networks.
 
-mod conduit;
+mod clock;
 mod flight;
 mod idle;
 mod port;
@@ -35,7 +35,7 @@ mod world;
 
 use std::sync::Arc;
 
-use self::{conduit::Simulated, port::Port, split::Split, watchdog::Watchdog, world::World};
+use self::{clock::Clock, port::Port, split::Split, watchdog::Watchdog, world::World};
 use super::{
     Conduit, Network,
     kit::{mutex::Mutex, say::say},
@@ -116,12 +116,12 @@ pub(super) fn run(settings: &Settings, body: &Body<'_>, modelled: Modelled) -> R
         let topology = mapped.clone().with_hidden_memory();
         let ended = contain(|| {
             // Other threads of the process are not the ranks': they cannot act for one.
-            let node = Member::new(fabric.clone(), topology, settings.cores, usize::MAX);
+            let node = Member::new(fabric.clone(), topology, settings.cores, None);
             let port = Port::new(world.clone(), rank, &machine.adapter);
             let network: Arc<dyn Network> = match &wiring {
                 None => Arc::new(port),
                 Some(wiring) => {
-                    let member = Member::new(fabric.clone(), mapped, settings.cores, usize::MAX);
+                    let member = Member::new(fabric.clone(), mapped, settings.cores, None);
                     let far = wiring.network(settings, &member).map_err(|error| error.to_string())?;
                     world.set_service(rank, Some(far.clone()));
                     // All have their adapters before anybody asks for a peer.
@@ -130,8 +130,9 @@ pub(super) fn run(settings: &Settings, body: &Body<'_>, modelled: Modelled) -> R
                 }
             };
             let network = layers::stack(&settings.layers, rank, network);
-            let conduit =
-                Arc::new(Simulated::new(world.clone(), node, network, wiring.is_some(), machine.processor, settings.computing));
+            let (is_wired, processor) = (wiring.is_some(), machine.processor);
+            let clock = Clock::new(world.clone(), fabric.clone(), rank, network.clone(), is_wired, processor, settings.computing);
+            let conduit = Arc::new(Conduit::with_network(node, network).in_virtual_time(Arc::new(clock)));
             body(conduit.clone(), 1)?;
             if wiring.is_some() {
                 conduit.drain();

@@ -1,16 +1,15 @@
 //! The network of a rank: what it is asked for becomes messages.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use super::{
     flight::{Flight, Kind},
     world::World,
 };
 use crate::comm::{
-    Atomic, Capabilities, Events, Full, Issued, Local, Mail, Native, Network, Operations, Ordering, Progress, Remote, Scale,
-    SignalWord, Token, soft::Adapter,
+    Capabilities, Events, Issued, LeaveStep, Local, Native, Network, Operation, Ordering, Progress, Remote, SignalWord, Token,
+    soft::Adapter,
 };
-use crate::index::Loops;
 
 const LONGEST: usize = 1 << 30;
 
@@ -36,131 +35,84 @@ impl Port {
         Port { world, rank, copied: adapter.copied, capabilities }
     }
 
-    /// Issues an operation of the rank; from elsewhere it fails.
-    fn issue(&self, token: Token, flight: impl FnOnce() -> Flight) {
-        if self.world.is_here(self.rank) {
-            self.world.issue(self.rank, flight());
-        } else {
-            self.world.refuse(self.rank, token);
-        }
+    /// Issues an operation whose local memory is used until its end.
+    fn issue_lent(&self, flight: Flight) -> Issued {
+        self.world.issue(self.rank, flight);
+        Issued::Pending
     }
 
-    /// Returns true if an operation whose bytes are copied is over with the call, and the token for its report.
-    fn answers(&self, token: Token) -> (bool, Token) {
-        let is_at_once = self.world.is_here(self.rank) && self.world.has_room(self.rank);
-        (is_at_once, if is_at_once { Token::NOBODY } else { token })
+    /// Issues an operation whose bytes are copied, with the token for its report: it is over with the call, if there is room for it.
+    fn issue_copied(&self, token: Token, flight: impl FnOnce(Token) -> Flight) -> Issued {
+        let is_at_once = self.world.has_room(self.rank);
+        self.world.issue(self.rank, flight(if is_at_once { Token::NOBODY } else { token }));
+        if is_at_once { Issued::Complete } else { Issued::Pending }
     }
 
     /// A put, with a signal or without.
     ///
     /// # Safety
-    /// As [`Operations::put_signal`].
-    unsafe fn put_anyhow(&self, to: Remote, local: Local, signal: Option<SignalWord>, token: Token) -> Issued {
-        let rank = self.rank;
+    /// As [`Operation::PutSignal`].
+    unsafe fn put(&self, to: Remote, local: Local, signal: Option<SignalWord>, token: Token) -> Issued {
         if local.len > self.copied {
             // SAFETY: the caller's promise.
-            self.issue(token, || unsafe { Flight::lent(Kind::Put(signal), rank, to, local, token) });
-            return Issued::Pending;
+            return self.issue_lent(unsafe { Flight::lent(Kind::Put(signal), self.rank, to, local, token) });
         }
-        let (is_at_once, answer) = self.answers(token);
         // SAFETY: the caller's promise.
-        self.issue(token, || unsafe { Flight::copied(rank, to, local, signal, answer) });
-        if is_at_once { Issued::Complete } else { Issued::Pending }
+        self.issue_copied(token, |token| unsafe { Flight::copied(self.rank, to, local, signal, token) })
     }
 }
 
-impl Operations for Port {
+impl Network for Port {
     fn capabilities(&self) -> &Capabilities {
         &self.capabilities
     }
 
-    unsafe fn put(&self, to: Remote, local: Local, token: Token) -> Issued {
-        // SAFETY: the caller's promise.
-        unsafe { self.put_anyhow(to, local, None, token) }
-    }
-
-    unsafe fn get(&self, from: Remote, local: Local, token: Token) -> Issued {
-        // SAFETY: the caller's promise.
-        self.issue(token, || unsafe { Flight::lent(Kind::Get, self.rank, from, local, token) });
-        Issued::Pending
+    unsafe fn issue(&self, operation: Operation<'_>, token: Token) -> Issued {
+        let rank = self.rank;
+        if !self.world.is_here(rank) {
+            return self.world.refuse(rank, &operation, token);
+        }
+        // SAFETY: the caller's promise; a put only reads the buffer.
+        unsafe {
+            match operation {
+                Operation::Put { to, local } => self.put(to, local, None, token),
+                Operation::PutSignal { to, local, signal } => self.put(to, local, Some(signal), token),
+                Operation::Get { from, local } => self.issue_lent(Flight::lent(Kind::Get, rank, from, local, token)),
+                Operation::PutBlock { to, block } => self.issue_lent(Flight::block(Kind::Put(None), rank, to, block, token)),
+                Operation::GetBlock { from, block } => self.issue_lent(Flight::block(Kind::Get, rank, from, block, token)),
+                // Of a rank of this node, whose processors add.
+                Operation::Accumulate { to, block, scale, lock } => {
+                    self.issue_copied(token, |token| Flight::sum(rank, to, block, scale, lock, token))
+                }
+                Operation::Atomic { word, atomic } => self.issue_lent(Flight::atomic(rank, word, atomic, token)),
+                Operation::Flush { rank: to } => {
+                    self.world.flush(rank, to, token);
+                    Issued::Pending
+                }
+                Operation::Mail { rank: to, mail } => self.issue_lent(Flight::mail(rank, to, mail)),
+            }
+        }
     }
 
     fn cancel(&self, token: Token) {
         self.world.cancel(self.rank, token);
     }
 
-    fn flush(&self, rank: usize, token: Token) {
-        if self.world.is_here(self.rank) {
-            self.world.flush(self.rank, rank, token);
-        } else {
-            self.world.refuse(self.rank, token);
-        }
-    }
-
-    unsafe fn atomic(&self, word: Remote, atomic: Atomic, token: Token) {
-        // SAFETY: the caller's promise.
-        self.issue(token, || unsafe { Flight::atomic(self.rank, word, atomic, token) });
-    }
-
-    fn mail(&self, rank: usize, mail: Mail) -> Result<(), Full> {
-        if !self.world.is_here(self.rank) {
-            return Err(Full);
-        }
-        self.world.issue(self.rank, Flight::mail(self.rank, rank, mail));
-        Ok(())
-    }
-
     fn poll(&self, events: &mut Events) {
         self.world.poll(self.rank, events);
     }
 
-    unsafe fn put_signal(&self, to: Remote, local: Local, signal: SignalWord, token: Token) -> Issued {
-        // SAFETY: the caller's promise.
-        unsafe { self.put_anyhow(to, local, Some(signal), token) }
-    }
-
-    unsafe fn put_block(&self, to: Remote, loops: &Loops, local: *const u8, token: Token) -> Issued {
-        // SAFETY: the caller's promise; a put only reads the buffer.
-        self.issue(token, || unsafe { Flight::block(Kind::Put(None), self.rank, to, loops, local.cast_mut(), token) });
-        Issued::Pending
-    }
-
-    /// Of a rank of this node, whose processors add.
-    unsafe fn accumulate_block(
-        &self,
-        to: Remote,
-        loops: &Loops,
-        local: *const u8,
-        scale: &Scale,
-        lock: usize,
-        token: Token,
-    ) -> Issued {
-        let (is_at_once, answer) = self.answers(token);
-        // SAFETY: the caller's promise.
-        self.issue(token, || unsafe { Flight::sum(self.rank, to, loops, local, scale, lock, answer) });
-        if is_at_once { Issued::Complete } else { Issued::Pending }
-    }
-
-    unsafe fn get_block(&self, from: Remote, loops: &Loops, local: *mut u8, token: Token) {
-        // SAFETY: the caller's promise.
-        self.issue(token, || unsafe { Flight::block(Kind::Get, self.rank, from, loops, local, token) });
-    }
-}
-
-impl Network for Port {
     fn attend(&self) -> bool {
         false
-    }
-
-    fn poll_patiently(&self, events: &mut Events, first: &mut Option<Duration>, most: Duration) {
-        self.world.poll_patiently(self.rank, events, first, most);
     }
 
     fn settled(&self) -> Option<bool> {
         Some(self.world.is_settled(self.rank))
     }
 
-    fn body_ended(&self) {
-        self.world.let_go(self.rank);
+    fn leave(&self, step: LeaveStep<'_>) {
+        if let LeaveStep::BodyEnded = step {
+            self.world.let_go(self.rank);
+        }
     }
 }

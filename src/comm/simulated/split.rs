@@ -7,10 +7,8 @@ use std::{io, ops::Range, sync::Arc};
 
 use super::{port::Port, world::World};
 use crate::comm::{
-    Atomic, Capabilities, Connections, Event, Events, Full, Issued, Local, Mail, Network, Operations, Remote, Scale, SignalWord,
-    Token, node::Fabric,
+    Awaited, Capabilities, Connections, Event, Events, Issued, LeaveStep, Network, Operation, Token, node::Fabric,
 };
-use crate::index::Loops;
 
 /// The network of a rank on a machine with agents.
 #[derive(Debug)]
@@ -41,18 +39,6 @@ impl Split {
         rank / self.ranks_per_node == self.rank / self.ranks_per_node
     }
 
-    /// The network for operations on a rank. None if the caller has no place in virtual time: the operation fails.
-    fn to(&self, rank: usize, token: Token) -> Option<&dyn Network> {
-        if self.is_near(rank) {
-            Some(&self.near)
-        } else if self.is_here() {
-            Some(&*self.far)
-        } else {
-            self.world.refuse(self.rank, token);
-            None
-        }
-    }
-
     fn is_here(&self) -> bool {
         self.world.is_here(self.rank)
     }
@@ -63,45 +49,26 @@ impl Split {
     }
 }
 
-impl Operations for Split {
+impl Network for Split {
     fn capabilities(&self) -> &Capabilities {
         &self.capabilities
     }
 
-    unsafe fn put(&self, to: Remote, local: Local, token: Token) -> Issued {
-        // SAFETY: the caller's promise.
-        self.to(to.rank, token).map_or(Issued::Pending, |network| unsafe { network.put(to, local, token) })
-    }
-
-    unsafe fn get(&self, from: Remote, local: Local, token: Token) -> Issued {
-        // SAFETY: the caller's promise.
-        self.to(from.rank, token).map_or(Issued::Pending, |network| unsafe { network.get(from, local, token) })
+    unsafe fn issue(&self, operation: Operation<'_>, token: Token) -> Issued {
+        if self.is_near(operation.rank()) {
+            // SAFETY: the caller's promise.
+            unsafe { self.near.issue(operation, token) }
+        } else if self.is_here() {
+            // SAFETY: as above.
+            unsafe { self.far.issue(operation, token) }
+        } else {
+            self.world.refuse(self.rank, &operation, token)
+        }
     }
 
     fn cancel(&self, token: Token) {
         self.near.cancel(token);
         self.far.cancel(token);
-    }
-
-    fn flush(&self, rank: usize, token: Token) {
-        self.to(rank, token).into_iter().for_each(|network| network.flush(rank, token));
-    }
-
-    fn is_flushed(&self, rank: usize) -> bool {
-        // As in `settled`: this may send something. A flush asks again.
-        !self.is_near(rank) && self.is_here() && self.world.is_current(self.rank) && self.far.is_flushed(rank)
-    }
-
-    unsafe fn atomic(&self, word: Remote, atomic: Atomic, token: Token) {
-        // SAFETY: the caller's promise.
-        self.to(word.rank, token).into_iter().for_each(|network| unsafe { network.atomic(word, atomic, token) });
-    }
-
-    fn mail(&self, rank: usize, mail: Mail) -> Result<(), Full> {
-        if !self.is_here() {
-            return Err(Full);
-        }
-        if self.is_near(rank) { self.near.mail(rank, mail) } else { self.far.mail(rank, mail) }
     }
 
     fn poll(&self, events: &mut Events) {
@@ -120,37 +87,12 @@ impl Operations for Split {
         }
     }
 
-    unsafe fn put_signal(&self, to: Remote, local: Local, signal: SignalWord, token: Token) -> Issued {
-        // SAFETY: the caller's promise.
-        self.to(to.rank, token).map_or(Issued::Pending, |network| unsafe { network.put_signal(to, local, signal, token) })
+    fn is_complete(&self, awaited: Awaited) -> bool {
+        // As in `settled`: this may send something. A flush asks again.
+        let Awaited::Puts(rank) = awaited else { return false };
+        !self.is_near(rank) && self.is_here() && self.world.is_current(self.rank) && self.far.is_complete(awaited)
     }
 
-    unsafe fn put_block(&self, to: Remote, loops: &Loops, local: *const u8, token: Token) -> Issued {
-        // SAFETY: the caller's promise.
-        self.to(to.rank, token).map_or(Issued::Pending, |network| unsafe { network.put_block(to, loops, local, token) })
-    }
-
-    unsafe fn get_block(&self, from: Remote, loops: &Loops, local: *mut u8, token: Token) {
-        // SAFETY: the caller's promise.
-        self.to(from.rank, token).into_iter().for_each(|network| unsafe { network.get_block(from, loops, local, token) });
-    }
-
-    unsafe fn accumulate_block(
-        &self,
-        to: Remote,
-        loops: &Loops,
-        local: *const u8,
-        scale: &Scale,
-        lock: usize,
-        token: Token,
-    ) -> Issued {
-        let Some(network) = self.to(to.rank, token) else { return Issued::Pending };
-        // SAFETY: the caller's promise.
-        unsafe { network.accumulate_block(to, loops, local, scale, lock, token) }
-    }
-}
-
-impl Network for Split {
     fn attend(&self) -> bool {
         if !self.is_here() {
             return false;
@@ -170,11 +112,6 @@ impl Network for Split {
         self.far.is_behind()
     }
 
-    fn body_ended(&self) {
-        self.near.body_ended();
-        self.far.body_ended();
-    }
-
     fn connections(&self) -> Option<Connections> {
         self.far.connections()
     }
@@ -187,11 +124,10 @@ impl Network for Split {
         if self.is_here() { self.far.shuts(range) } else { Err(Split::elsewhere()) }
     }
 
-    fn drain(&self) {
-        self.far.drain();
-    }
-
-    fn serve_until(&self, ready: &dyn Fn() -> bool) {
-        self.far.serve_until(ready);
+    fn leave(&self, step: LeaveStep<'_>) {
+        if let LeaveStep::BodyEnded = step {
+            self.near.leave(step);
+        }
+        self.far.leave(step);
     }
 }

@@ -18,7 +18,7 @@ pub(in crate::comm) struct Events<E> {
     /// The time of the last event that was taken.
     last: Picos,
     /// Events of this time too.
-    now: BinaryHeap<Reverse<Entry<E>>>,
+    now: BinaryHeap<Reverse<QueuedEvent<E>>>,
     /// Later events, by bit.
     later: [Bucket<E>; BITS],
     /// The buckets that are not empty.
@@ -33,41 +33,41 @@ const BITS: usize = u64::BITS as usize;
 
 #[derive(Debug)]
 struct Bucket<E> {
-    entries: Vec<Entry<E>>,
+    entries: Vec<QueuedEvent<E>>,
     /// The time of the earliest of them.
     first: Picos,
 }
 
 #[derive(Debug)]
-struct Entry<E> {
+struct QueuedEvent<E> {
     at: Picos,
     turn: u64,
     said: u64,
     event: E,
 }
 
-impl<E> Entry<E> {
+impl<E> QueuedEvent<E> {
     /// The place among the entries of one time.
     fn key(&self) -> (u64, u64) {
         (self.turn, self.said)
     }
 }
 
-impl<E> PartialEq for Entry<E> {
+impl<E> PartialEq for QueuedEvent<E> {
     fn eq(&self, other: &Self) -> bool {
         self.key() == other.key()
     }
 }
 
-impl<E> Eq for Entry<E> {}
+impl<E> Eq for QueuedEvent<E> {}
 
-impl<E> PartialOrd for Entry<E> {
+impl<E> PartialOrd for QueuedEvent<E> {
     fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl<E> Ord for Entry<E> {
+impl<E> Ord for QueuedEvent<E> {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
         self.key().cmp(&other.key())
     }
@@ -87,10 +87,10 @@ impl<E> Events<E> {
         let turn = if self.seed == 0 { 0 } else { mix(self.seed ^ mix(at.0 ^ mix(source as u64))) };
         self.said += 1;
         self.len += 1;
-        self.keep(Entry { at, turn, said: self.said, event });
+        self.keep(QueuedEvent { at, turn, said: self.said, event });
     }
 
-    fn keep(&mut self, entry: Entry<E>) {
+    fn keep(&mut self, entry: QueuedEvent<E>) {
         let differ = entry.at.0 ^ self.last.0;
         let Some(bit) = differ.checked_ilog2() else { return self.now.push(Reverse(entry)) };
         let bucket = &mut self.later[bit as usize];

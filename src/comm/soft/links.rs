@@ -79,21 +79,21 @@ impl Shape {
     }
 
     /// The links from one node to another. There is one switch more on the way.
-    pub(super) fn route(&self, nodes: usize, from: usize, to: usize) -> Route {
+    pub(super) fn route(&self, nodes: usize, from: usize, to: usize) -> LinkRoute {
         match *self {
-            Shape::Crossbar => Route::few([]),
+            Shape::Crossbar => LinkRoute::few([]),
             Shape::FatTree { leaf, up } => {
                 let (below, above) = (from / leaf, to / leaf);
                 if below == above {
-                    return Route::few([]);
+                    return LinkRoute::few([]);
                 }
                 // All messages to a node take one upper switch, so that they stay in order.
                 let over = to % up;
                 let down = nodes.div_ceil(leaf) * up;
-                Route::few([below * up + over, down + above * up + over])
+                LinkRoute::few([below * up + over, down + above * up + over])
             }
             // Half way round a ring, both ways are as long: nodes take one or the other.
-            Shape::Torus { sides, share } => Route::torus(sides, from / share, to / share, from.is_multiple_of(2)),
+            Shape::Torus { sides, share } => LinkRoute::torus(sides, from / share, to / share, from.is_multiple_of(2)),
             Shape::Dragonfly { routers, share } => {
                 let (from, to) = (from / share, to / share);
                 let (group, other) = (from / routers, to / routers);
@@ -101,17 +101,17 @@ impl Shape {
                 let inside = |group: usize, a: usize, b: usize| (group * routers + a) * routers + b;
                 if group == other {
                     let direct = inside(group, from % routers, to % routers);
-                    return if from == to { Route::few([]) } else { Route::few([direct]) };
+                    return if from == to { LinkRoute::few([]) } else { LinkRoute::few([direct]) };
                 }
                 // The routers with the link between the two groups.
                 let (leaves, enters) = (other % routers, group % routers);
                 let between = groups * routers * routers + group * groups + other;
                 let (first, last) = (inside(group, from % routers, leaves), inside(other, enters, to % routers));
                 match (from % routers == leaves, to % routers == enters) {
-                    (true, true) => Route::few([between]),
-                    (true, false) => Route::few([between, last]),
-                    (false, true) => Route::few([first, between]),
-                    (false, false) => Route::few([first, between, last]),
+                    (true, true) => LinkRoute::few([between]),
+                    (true, false) => LinkRoute::few([between, last]),
+                    (false, true) => LinkRoute::few([first, between]),
+                    (false, false) => LinkRoute::few([first, between, last]),
                 }
             }
         }
@@ -120,7 +120,7 @@ impl Shape {
 
 /// The links of a message, one after the other.
 #[derive(Debug)]
-pub(super) struct Route {
+pub(super) struct LinkRoute {
     len: u32,
     left: Left,
 }
@@ -134,12 +134,12 @@ enum Left {
     Torus { at: [u32; 3], steps: [i32; 3], along: [bool; 3] },
 }
 
-impl Route {
+impl LinkRoute {
     // There are fewer than 2^32 links, as `is_small` says.
     fn few<const LEN: usize>(given: [usize; LEN]) -> Self {
         let mut links = [0; 3];
         links.iter_mut().zip(given).for_each(|(link, given)| *link = given as u32);
-        Route { len: LEN as u32, left: Left::Few { links, from: 0 } }
+        LinkRoute { len: LEN as u32, left: Left::Few { links, from: 0 } }
     }
 
     /// The shorter way round each ring; half way round, ahead or back.
@@ -152,7 +152,7 @@ impl Route {
             if 2 * ahead < side + usize::from(ahead_first) { ahead as i32 } else { ahead as i32 - side as i32 }
         });
         let len = steps.iter().map(|steps| steps.unsigned_abs()).sum();
-        Route { len, left: Left::Torus { at: at.map(|at| at as u32), steps, along: steps.map(|steps| steps != 0) } }
+        LinkRoute { len, left: Left::Torus { at: at.map(|at| at as u32), steps, along: steps.map(|steps| steps != 0) } }
     }
 
     /// The number of its links, with those behind its head.

@@ -8,7 +8,7 @@
 //!
 //! Where processors move the messages ([`Driven`](super::Driven)), each rank is an adapter of its own, which sends *or* receives.
 
-use super::{Machine, Picos, Shape, links::Route};
+use super::{Machine, Picos, Shape, links::LinkRoute};
 
 /// The times of messages in a machine.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ pub(in crate::comm) struct Model {
 
 /// The way of a message: the links that its head takes. None before it begins to leave.
 #[derive(Debug, Default)]
-pub(in crate::comm) struct Way(Option<Route>);
+pub(in crate::comm) struct Way(Option<LinkRoute>);
 
 /// What comes next of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

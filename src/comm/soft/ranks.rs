@@ -31,7 +31,7 @@ use std::{
 use corosensei::{Coroutine, Yielder};
 use rustix::thread::sched_getcpu;
 
-use super::stacks::{Slot, Stacks};
+use super::stacks::{StackSlot, Stacks};
 use crate::comm::{WaitWord, kit::cores};
 
 /// The form of a rank.
@@ -56,11 +56,11 @@ enum Switch {
     /// Counts the turns of each rank, and those that came back.
     Batons { turns: Box<[WaitWord]>, back: WaitWord },
     /// The place of each rank.
-    Yielders(Box<[Place]>),
+    Yielders(Box<[Suspended]>),
 }
 
 /// The place where a coroutine leaves how it is suspended.
-type Place = AtomicPtr<Yielder<(), ()>>;
+type Suspended = AtomicPtr<Yielder<(), ()>>;
 
 const NOBODY: usize = usize::MAX;
 
@@ -212,7 +212,7 @@ impl Ranks {
 
     fn run_coroutines(
         &self,
-        yielders: &[Place],
+        yielders: &[Suspended],
         stack: usize,
         main: &Main<'_>,
         next: &mut dyn FnMut() -> Option<usize>,
@@ -221,9 +221,9 @@ impl Ranks {
         // SAFETY: only coroutines have it, and they have ended, or are unwound, before this function returns.
         let main: &'static Main<'static> = unsafe { std::mem::transmute::<&Main<'_>, &'static Main<'static>>(main) };
         // SAFETY: as above; the table is a part of `self`.
-        let yielders: &'static [Place] = unsafe { std::mem::transmute::<&[Place], &'static [Place]>(yielders) };
+        let yielders: &'static [Suspended] = unsafe { std::mem::transmute::<&[Suspended], &'static [Suspended]>(yielders) };
         // Dropped before the stacks.
-        let mut coroutines: Vec<Option<Coroutine<(), (), (), Slot>>> = Vec::new();
+        let mut coroutines: Vec<Option<Coroutine<(), (), (), StackSlot>>> = Vec::new();
         coroutines.resize_with(yielders.len(), || None);
         while let Some(rank) = next() {
             let coroutine = coroutines[rank].get_or_insert_with(|| {

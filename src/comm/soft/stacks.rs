@@ -80,10 +80,10 @@ impl Stacks {
     }
 
     /// One of the stacks. Each is for one coroutine at a time, and not for longer than this lives.
-    pub(super) fn stack(&self, place: usize) -> Slot {
+    pub(super) fn stack(&self, place: usize) -> StackSlot {
         let limit = self.lowest(place).addr();
         let base = limit.saturating_add(self.each);
-        Slot { limit, base, told: valgrind::request([valgrind::STACK_REGISTER, limit.get(), base.get() - 1]) }
+        StackSlot { limit, base, told: valgrind::request([valgrind::STACK_REGISTER, limit.get(), base.get() - 1]) }
     }
 }
 
@@ -122,21 +122,21 @@ mod valgrind {
 
 /// A stack.
 #[derive(Debug)]
-pub(super) struct Slot {
+pub(super) struct StackSlot {
     limit: NonZeroUsize,
     base: NonZeroUsize,
     /// What valgrind knows it by.
     told: usize,
 }
 
-impl Drop for Slot {
+impl Drop for StackSlot {
     fn drop(&mut self) {
         valgrind::request([valgrind::STACK_DEREGISTER, self.told, 0]);
     }
 }
 
 // SAFETY: `Stacks` has a guard below each stack, and at least a page above that.
-unsafe impl Stack for Slot {
+unsafe impl Stack for StackSlot {
     fn base(&self) -> StackPointer {
         self.base
     }

@@ -79,7 +79,7 @@ impl Rank {
         if before.is_some() {
             settings.pin_among(local, together);
         }
-        let member = Member::new(fabric.clone(), topology, if crowded { 0 } else { together }, 1 + threads);
+        let member = Member::new(fabric.clone(), topology, if crowded { 0 } else { together }, Some(1 + threads));
         let held = fabric.hold(local).map_err(|e| Error::system("making the lock of a rank", e))?;
         Ok((Rank { fabric, rank, local, held: Some(held), agent: None, cores, before }, member))
     }

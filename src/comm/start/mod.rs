@@ -59,7 +59,7 @@ pub(crate) enum Ranks {
 }
 
 /// The body of a rank: it gets its conduit, and the number of cores that the ranks of its machine share.
-pub(crate) type Body<'b> = dyn Fn(Arc<dyn Conduit>, usize) -> Result<(), String> + Sync + 'b;
+pub(crate) type Body<'b> = dyn Fn(Arc<Conduit>, usize) -> Result<(), String> + Sync + 'b;
 
 impl Named {
     /// Returns true if it is a model of a machine, which its name names behind a colon.

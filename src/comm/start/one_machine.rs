@@ -16,14 +16,14 @@ use crate::{
         Conduit,
         am::{Am, packets::Packets, wire::Wire},
         layers,
-        node::{Member, agent::Agent, joined::Joined, loopback::Loopback},
+        node::{Member, agent::Agent, loopback::Loopback},
     },
     error::Error,
 };
 
 /// A rank's conduit, and the agent that answers others while the rank computes. The agent ends with the rank, even if the conduit
 /// is still held.
-type Joint = (Arc<dyn Conduit>, Option<Agent>);
+type Joint = (Arc<Conduit>, Option<Agent>);
 
 /// Waits for the ranks of all machines at the end.
 type AwaitOthers<'a> = &'a dyn Fn() -> Result<(), String>;
@@ -44,7 +44,7 @@ pub(super) fn rank_over<W: Wire + 'static>(
     await_others: Option<AwaitOthers<'_>>,
 ) -> Result<(), String> {
     let joint = match member.topology().is_all_mapped() {
-        true => Ok((Arc::new(member) as Arc<dyn Conduit>, None)),
+        true => Ok((Arc::new(Conduit::mapped(member)), None)),
         false => wire(&member).and_then(|wire| over(wire, settings, member)),
     };
     let (conduit, agent) = joint.map_err(|error| error.to_string())?;
@@ -52,20 +52,20 @@ pub(super) fn rank_over<W: Wire + 'static>(
 }
 
 fn run(
-    conduit: Arc<dyn Conduit>,
+    conduit: Arc<Conduit>,
     agent: Option<Agent>,
     settings: &Settings,
     body: &Body<'_>,
     await_others: Option<AwaitOthers<'_>>,
 ) -> Result<(), String> {
-    let outcome = leave(&*conduit, body(conduit.clone(), settings.cores), await_others);
+    let outcome = leave(&conduit, body(conduit.clone(), settings.cores), await_others);
     // Before the network: layers hold memory that it may still read.
     drop(agent);
     outcome
 }
 
 /// The end of a body.
-fn leave(conduit: &dyn Conduit, outcome: Result<(), String>, await_others: Option<AwaitOthers<'_>>) -> Result<(), String> {
+fn leave(conduit: &Conduit, outcome: Result<(), String>, await_others: Option<AwaitOthers<'_>>) -> Result<(), String> {
     if let (Err(words), Some(_)) = (&outcome, &await_others) {
         // The launcher ends ranks without a word; ranks of other machines learn the cause by this.
         conduit.end(words);
@@ -85,21 +85,21 @@ fn over<W: Wire + 'static>(wire: W, settings: &Settings, member: Member) -> Resu
     let am = Arc::new(Am::new(wire, &member, true, settings.may_give_up(), settings.silence));
     let agent = Agent::answering(&topology, &fabric, am.clone())
         .map_err(|error| Error::system("starting the thread that makes progress", error))?;
-    Ok((Arc::new(Joined::new(member, layers::stack(&settings.layers, topology.rank(), am))), Some(agent)))
+    Ok((Arc::new(Conduit::with_network(member, layers::stack(&settings.layers, topology.rank(), am))), Some(agent)))
 }
 
 /// The conduit of a rank: the machine itself, or if some memory is not mapped, the machine and a stack of layers on the device's network;
 /// over the mapping, the harshest if none is chosen.
 fn joint(settings: &Settings, member: Member) -> Result<Joint, Error> {
     if member.topology().is_all_mapped() {
-        return Ok((Arc::new(member), None));
+        return Ok((Arc::new(Conduit::mapped(member)), None));
     }
     let (fabric, topology) = (member.fabric().clone(), member.topology().clone());
     match settings.device {
         Device::Mapping => {
             let layers = layers::harsh(&settings.layers);
             let network = layers::stack(&layers, topology.rank(), Arc::new(Loopback::new(fabric, topology)));
-            Ok((Arc::new(Joined::new(member, network)), None))
+            Ok((Arc::new(Conduit::with_network(member, network)), None))
         }
         Device::Packets => over(Packets::new(fabric, topology), settings, member),
         Device::Soft | Device::Sockets | Device::Adapter => unreachable!("a network with a device of its own makes its conduits"),

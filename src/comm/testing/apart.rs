@@ -14,13 +14,13 @@ use std::{
 };
 
 use crate::comm::{
-    Conduit, Network, Topology,
+    Conduit, LeaveStep, Network, Topology,
     am::{
         Am,
         frame::{Frame, Frames, Kind},
         wire::{Arrival, BulkId, BulkLimits, Class, Ended, Limits, Result, Tag, Wire},
     },
-    node::{Fabric, Member, agent::Agent, joined::Joined},
+    node::{Fabric, Member, agent::Agent},
 };
 
 const LIMITS: Limits = Limits {
@@ -136,21 +136,21 @@ impl Machines {
         let topology = Topology::of_machines(rank, &self.names);
         let fabric = self.fabrics[topology.machine(rank)].clone();
         // However many threads the process has, none acts for this rank.
-        let member = Member::new(fabric, topology.with_ranks_per_node(self.per_node), 1, usize::MAX);
+        let member = Member::new(fabric, topology.with_ranks_per_node(self.per_node), 1, None);
         let am = Am::new(Cable::new(rank, self.cables.clone()), &member, true, false, Some(self.silence));
         (member, Arc::new(am))
     }
 
     /// One rank's conduit, and the rank's last steps when its body has ended well.
-    pub(crate) fn conduit(&self, rank: usize) -> (Arc<dyn Conduit>, impl FnOnce() + use<>) {
+    pub(crate) fn conduit(&self, rank: usize) -> (Arc<Conduit>, impl FnOnce() + use<>) {
         let (member, am) = self.network(rank);
         let agent = Agent::answering(member.topology(), member.fabric(), am.clone()).expect("a thread");
-        let conduit: Arc<dyn Conduit> = Arc::new(Joined::new(member, am.clone()));
+        let conduit: Arc<Conduit> = Arc::new(Conduit::with_network(member, am.clone()));
         let (cables, ranks) = (self.cables.clone(), self.names.len());
         let leave = move || {
-            am.drain();
+            am.leave(LeaveStep::Drain);
             cables.finished.fetch_add(1, Ordering::SeqCst);
-            am.serve_until(&|| cables.finished.load(Ordering::SeqCst) == ranks);
+            am.leave(LeaveStep::Serve(&|| cables.finished.load(Ordering::SeqCst) == ranks));
             drop(agent);
         };
         (conduit, leave)

@@ -10,14 +10,11 @@ use std::{
 };
 
 use super::post::{Act, Block, Desk, Post};
-use crate::{
-    comm::{
-        Atomic, AtomicOp, Capabilities, Conduit, Event, Events, Full, Issued, Local, Mail, Native, Network, Operations, Remote,
-        Scale, SignalWord, Token, apply_atomic,
-        layers::{self, HARSH},
-        node::{Fabric, Member, joined::Joined, loopback::Loopback},
-    },
-    index::Loops,
+use crate::comm::{
+    Atomic, AtomicOp, Capabilities, Conduit, Event, Events, Issued, Nap, Native, Network, Operation, Remote, Slept, Strided,
+    Token, apply_atomic,
+    layers::{self, HARSH},
+    node::{Fabric, Member, loopback::Loopback},
 };
 
 /// There is one adapter.
@@ -48,21 +45,21 @@ pub(crate) struct Adapter {
 
 impl Islands {
     /// The conduit of a rank whose machine is cut into islands.
-    pub(crate) fn conduit(member: Member, adapter: Adapter) -> Arc<dyn Conduit> {
+    pub(crate) fn conduit(member: Member, adapter: Adapter) -> Arc<Conduit> {
         let member = member.split(adapter.island, adapter.crowded);
         let islands = Islands::new(&member, adapter);
-        Arc::new(Joined::new(member, Arc::new(islands)))
+        Arc::new(Conduit::with_network(member, Arc::new(islands)))
     }
 
     /// As [`conduit`](Self::conduit), with a post between all ranks.
-    pub(crate) fn with_post(member: Member, post: Arc<Post>) -> Arc<dyn Conduit> {
+    pub(crate) fn with_post(member: Member, post: Arc<Post>) -> Arc<Conduit> {
         let adapter = Adapter { signals: false, ordered: false, island: 2, crowded: true };
         let member = member.split(adapter.island, adapter.crowded);
         let mut islands = Islands::new(&member, adapter);
         islands.capabilities.native.blocks = true;
         islands.capabilities.native.accumulate = true;
         islands.desk = Some(Desk::new(post, islands.fabric.clone(), member.topology().clone()));
-        Arc::new(Joined::new(member, Arc::new(islands)))
+        Arc::new(Conduit::with_network(member, Arc::new(islands)))
     }
 
     fn new(member: &Member, adapter: Adapter) -> Self {
@@ -75,61 +72,15 @@ impl Islands {
         Islands { fabric, ordered, harsh, capabilities, values: Mutex::default(), desk: None }
     }
 
-    fn take(&self, act: Act, place: Remote, loops: &Loops, local: *mut u8, token: Token) {
+    fn take(&self, act: Act, place: Remote, Strided { loops, local }: Strided<'_>, token: Token) -> Issued {
         let desk = self.desk.as_ref().expect("what is announced");
         desk.take(Block { act, place, loops: loops.clone(), local, token });
-    }
-}
-
-impl Operations for Islands {
-    fn capabilities(&self) -> &Capabilities {
-        &self.capabilities
+        Issued::Pending
     }
 
-    unsafe fn put(&self, to: Remote, local: Local, token: Token) -> Issued {
-        // SAFETY: the promises are the same.
-        unsafe {
-            if self.capabilities.order.put_put { self.ordered.put(to, local, token) } else { self.harsh.put(to, local, token) }
-        }
-    }
-
-    unsafe fn get(&self, from: Remote, local: Local, token: Token) -> Issued {
-        // SAFETY: the promises are the same.
-        unsafe { self.harsh.get(from, local, token) }
-    }
-
-    fn cancel(&self, token: Token) {
-        self.harsh.cancel(token);
-    }
-
-    fn flush(&self, rank: usize, token: Token) {
-        match &self.desk {
-            Some(desk) => desk.flush(rank, token),
-            None => self.harsh.flush(rank, token),
-        }
-    }
-
-    fn mail(&self, rank: usize, mail: Mail) -> Result<(), Full> {
-        self.harsh.mail(rank, mail)
-    }
-
-    fn poll(&self, events: &mut Events) {
-        events.append(&mut self.values.lock().unwrap());
-        if let Some(desk) = &self.desk {
-            desk.poll(events).into_iter().for_each(|(rank, token)| self.harsh.flush(rank, token));
-        }
-        self.ordered.poll(events);
-        self.harsh.poll(events);
-    }
-
-    unsafe fn put_signal(&self, to: Remote, local: Local, signal: SignalWord, token: Token) -> Issued {
-        let _alone = ADAPTER.lock().unwrap();
-        // SAFETY: the promises are the same.
-        unsafe { self.ordered.put_signal(to, local, signal, token) }
-    }
-
-    unsafe fn atomic(&self, word: Remote, atomic: Atomic, token: Token) {
-        let Atomic { op, width, operand, comparand } = atomic;
+    /// # Safety
+    /// As [`Operation::Atomic`].
+    unsafe fn atomic(&self, word: Remote, Atomic { op, width, operand, comparand }: Atomic, token: Token) {
         let _alone = ADAPTER.lock().unwrap();
         // SAFETY: all of the memory is mapped for the adapter; the caller vouches for the word.
         let word = unsafe { self.fabric.segment(word.rank).as_ptr().add(word.offset) };
@@ -145,37 +96,60 @@ impl Operations for Islands {
         }
         self.values.lock().unwrap().push(Event::Value(token, old));
     }
-
-    unsafe fn put_block(&self, to: Remote, loops: &Loops, local: *const u8, token: Token) -> Issued {
-        self.take(Act::Put, to, loops, local.cast_mut(), token);
-        Issued::Pending
-    }
-
-    unsafe fn get_block(&self, from: Remote, loops: &Loops, local: *mut u8, token: Token) {
-        self.take(Act::Get, from, loops, local, token);
-    }
-
-    unsafe fn accumulate_block(
-        &self,
-        to: Remote,
-        loops: &Loops,
-        local: *const u8,
-        scale: &Scale,
-        lock: usize,
-        token: Token,
-    ) -> Issued {
-        self.take(Act::Add { scale: *scale, lock }, to, loops, local.cast_mut(), token);
-        Issued::Pending
-    }
 }
 
 impl Network for Islands {
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    unsafe fn issue(&self, operation: Operation<'_>, token: Token) -> Issued {
+        // SAFETY: the promises are the same.
+        unsafe {
+            match operation {
+                Operation::PutSignal { .. } => {
+                    let _alone = ADAPTER.lock().unwrap();
+                    self.ordered.issue(operation, token)
+                }
+                Operation::Put { .. } if self.capabilities.order.put_put => self.ordered.issue(operation, token),
+                Operation::PutBlock { to, block } => self.take(Act::Put, to, block, token),
+                Operation::GetBlock { from, block } => self.take(Act::Get, from, block, token),
+                Operation::Accumulate { to, block, scale, lock } => self.take(Act::Add { scale: *scale, lock }, to, block, token),
+                Operation::Atomic { word, atomic } => {
+                    self.atomic(word, atomic, token);
+                    Issued::Pending
+                }
+                Operation::Flush { rank } if let Some(desk) = &self.desk => {
+                    desk.flush(rank, token);
+                    Issued::Pending
+                }
+                _ => self.harsh.issue(operation, token),
+            }
+        }
+    }
+
+    fn cancel(&self, token: Token) {
+        self.harsh.cancel(token);
+    }
+
+    fn poll(&self, events: &mut Events) {
+        events.append(&mut self.values.lock().unwrap());
+        if let Some(desk) = &self.desk {
+            for (rank, token) in desk.poll(events) {
+                // SAFETY: a flush touches no memory of the caller.
+                let _ = unsafe { self.harsh.issue(Operation::Flush { rank }, token) };
+            }
+        }
+        self.ordered.poll(events);
+        self.harsh.poll(events);
+    }
+
     fn attend(&self) -> bool {
         let is_busy = !self.values.lock().unwrap().is_empty() || self.desk.as_ref().is_some_and(|desk| !desk.is_idle());
         is_busy || self.ordered.attend() || self.harsh.attend()
     }
 
-    fn arm(&self) -> bool {
-        self.harsh.arm()
+    fn nap(&self, nap: Nap<'_>) -> Slept {
+        self.harsh.nap(nap)
     }
 }

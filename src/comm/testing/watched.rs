@@ -8,7 +8,7 @@ use std::{
 use crate::comm::{
     Capabilities, Conduit,
     layers::observed::{Observed, Observer},
-    node::{Member, joined::Joined, loopback::Loopback},
+    node::{Member, loopback::Loopback},
 };
 
 /// Operations that move or complete data.
@@ -46,11 +46,11 @@ pub(crate) struct Watched {
 
 impl Watched {
     /// The conduit of a rank over a network whose capabilities `limit` has changed.
-    pub(crate) fn conduit(member: Member, lists: Arc<Lists>, limit: impl Fn(&mut Capabilities)) -> Arc<dyn Conduit> {
+    pub(crate) fn conduit(member: Member, lists: Arc<Lists>, limit: impl Fn(&mut Capabilities)) -> Arc<Conduit> {
         let member = member.split(1, true);
         let below = Loopback::new(member.fabric().clone(), member.topology().clone()).limited(limit);
         let watched = Watched { lists, rank: member.topology().rank() };
-        Arc::new(Joined::new(member, Arc::new(Observed::new(Arc::new(below), watched))))
+        Arc::new(Conduit::with_network(member, Arc::new(Observed::new(Arc::new(below), watched))))
     }
 }
 

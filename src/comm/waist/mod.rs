@@ -1,19 +1,19 @@
-//! The boundary: what a network writes, what the engine drives, and the types of both.
+//! The boundary: what a network writes, and the types of both sides.
 
 mod capabilities;
-mod conduit;
 pub(super) mod connections;
 mod event;
 mod network;
 pub(super) mod note;
-mod operations;
+mod operation;
 mod topology;
+mod virtual_time;
 
 pub use capabilities::{Capabilities, Native, Ordering, Progress};
-pub(crate) use conduit::{Conduit, INHERITED, PublishedWait};
 pub(crate) use connections::Connect;
 pub use connections::Connections;
 pub(crate) use event::{Cause, Event, Events, Token};
-pub(crate) use network::Network;
-pub(crate) use operations::{Atomic, BLOCK_LEVELS, Full, Issued, Local, Mail, Operations, Remote, SignalOp, SignalWord};
+pub(crate) use network::{Announcement, Awaited, LeaveStep, Nap, Network, Slept};
+pub(crate) use operation::{Atomic, BLOCK_LEVELS, Issued, Local, Mail, Operation, Remote, SignalOp, SignalWord, Strided};
 pub(crate) use topology::{Spot, Spots, Topology};
+pub(crate) use virtual_time::VirtualTime;

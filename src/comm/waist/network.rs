@@ -1,28 +1,96 @@
 //! What a network between nodes does, and nothing else.
 //!
-//! A network never asks where a rank is: [`Joined`](crate::comm::node::joined::Joined) gives it the operations on ranks whose memory is not mapped,
-//! and does the others itself. It may be given any rank, the caller's own too.
+//! A network never asks where a rank is: the [`Conduit`](crate::comm::node::Conduit) gives it the operations on ranks whose memory is not
+//! mapped, and does the others itself. It may be given any rank, the caller's own too.
 
-use std::{io, ops::Range, time::Duration};
+use std::{fmt, io, ops::Range, time::Duration};
 
-use super::{Connections, Events, Operations, note::Note};
+use super::{Capabilities, Connections, Events, Issued, Operation, Token, note::Note};
 
-/// A network: it carries out the operations, and helps a rank to wait and to end.
+/// What a rank may want to know at once of what it has issued.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Awaited {
+    /// A get that is the only transfer of its token.
+    Get(Token),
+    /// All that was put to a rank, or added there.
+    Puts(usize),
+}
+
+/// How a rank slept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Slept {
+    /// In the network: it looks again.
+    Here,
+    /// Not yet. What comes rings the rank's bell, or changes the word that it waits on.
+    Bell,
+    /// Not at all: nothing would wake it.
+    Not,
+}
+
+/// A sleep in the network, and what else ends it.
+#[derive(Clone, Copy)]
+pub(crate) struct Nap<'a> {
+    /// Its longest time; zero prepares for a sleep elsewhere.
+    pub limit: Duration,
+    /// Only if this rank has asked for something that was not answered, or answers for others. Else it waits for its node.
+    pub if_owed: bool,
+    /// Returns true if the rank must not sleep. Asked when the network is prepared to wake it.
+    pub ready: &'a dyn Fn() -> bool,
+}
+
+/// What supervisors tell those of other machines.
+#[derive(Clone, Debug)]
+pub(crate) enum Announcement<'a> {
+    /// A note for the supervisor of a rank.
+    Note(usize, Note),
+    /// This rank ended the job because of `culprit`, or found out that another has.
+    End { culprit: usize, cause: &'a str },
+}
+
+/// The steps of a rank's end, in their order.
+#[derive(Clone, Copy)]
+pub(crate) enum LeaveStep<'a> {
+    /// The body ended, well or not. What outlives it may still call.
+    BodyEnded,
+    /// The body returned well: returns when all that the rank sent was handled, or the job is over. It sends nothing more by itself.
+    Drain,
+    /// Answers others until this returns true, or the job is over.
+    Serve(&'a dyn Fn() -> bool),
+}
+
+/// A network: it carries out operations on the segments of ranks, and helps a rank to wait and to end.
 ///
-/// Required is [`attend`](Self::attend), beside the eight methods of [`Operations`]. What is said at the end of a rank passes through layers.
-pub(crate) trait Network: Operations {
-    /// Makes progress for a rank that waits. Returns true if [`poll`](Operations::poll) has something to report, or more to do:
+/// The first five methods are required. A layer passes the others on to the network [`below`](Self::below).
+pub(crate) trait Network: Send + Sync + fmt::Debug {
+    /// What the hardware does. Constant.
+    fn capabilities(&self) -> &Capabilities;
+
+    /// Starts an operation. Its end comes as an event with the token, unless the answer says more.
+    ///
+    /// # Safety
+    /// As [`Operation`] says.
+    unsafe fn issue(&self, operation: Operation<'_>, token: Token) -> Issued;
+
+    /// Gives up the transfers of a request that read or write memory of the caller: each is reported as ended, or failed, as soon
+    /// as that memory is no longer touched.
+    fn cancel(&self, token: Token);
+
+    /// Makes progress and appends what happened. Never blocks.
+    fn poll(&self, events: &mut Events);
+
+    /// Makes progress for a rank that waits. Returns true if [`poll`](Self::poll) has something to report, or more to do:
     /// the rank must not sleep then.
     fn attend(&self) -> bool;
-
-    /// As [`Conduit::poll_patiently`](crate::comm::Conduit::poll_patiently), for networks that know what a rank does while it waits.
-    fn poll_patiently(&self, events: &mut Events, _first: &mut Option<Duration>, _most: Duration) {
-        self.poll(events);
-    }
 
     /// The network that a layer stands on.
     fn below(&self) -> Option<&dyn Network> {
         None
+    }
+
+    /// Looks at what the caller waits for, for some microseconds if that may help. Returns true if it is complete, or visible; no event follows
+    /// then. A layer does not pass it on if it changes what happens.
+    fn is_complete(&self, _awaited: Awaited) -> bool {
+        false
     }
 
     /// The connections of this rank, if the network has any.
@@ -47,21 +115,10 @@ pub(crate) trait Network: Operations {
         self.below().map_or(Ok(()), |below| below.shuts(range))
     }
 
-    /// Prepares for a sleep. Returns true if the rank's bell, or the word that it waits on, wakes it when something comes. If
-    /// not, it has to look again at once.
-    fn arm(&self) -> bool {
-        self.below().is_some_and(Network::arm)
-    }
-
-    /// Returns true if this rank has asked for something that was not answered, or answers for others.
-    fn expects(&self) -> bool {
-        self.below().is_some_and(Network::expects)
-    }
-
-    /// Sleeps until something comes to this rank, or the limit. Does not sleep if something has come already, or if `ready` holds when the network
-    /// is prepared to wake it. False if it cannot sleep there now: the network lets nobody, or another thread is in its place.
-    fn doze(&self, limit: Duration, ready: &dyn Fn() -> bool) -> bool {
-        self.below().is_some_and(|below| below.doze(limit, ready))
+    /// Lets the rank sleep until something comes to it, or prepares for its sleep. Does not sleep if something has come already, or
+    /// if another thread of the rank sleeps there.
+    fn nap(&self, nap: Nap<'_>) -> Slept {
+        self.below().map_or(Slept::Not, |below| below.nap(nap))
     }
 
     /// Returns true if a look at the network could do more than the last one did: handle what has come, or send what waits. For
@@ -77,31 +134,13 @@ pub(crate) trait Network: Operations {
         self.below().map_or(Some(true), Network::settled)
     }
 
-    /// Sends a note to the supervisor of a rank of another machine, as soon as it can. A network inside one machine sends none.
-    fn send_note(&self, rank: usize, note: Note) {
-        match self.below() {
-            Some(below) => below.send_note(rank, note),
-            None => debug_assert!(false, "a note for rank {rank} over a network inside one machine"),
-        }
+    /// Passes a word on to other machines, as soon as it can. A network inside one machine need not.
+    fn tell(&self, word: Announcement<'_>) {
+        self.below().into_iter().for_each(|below| below.tell(word.clone()));
     }
 
-    /// This rank ended the job, or found out that another has: tells the ranks of other machines, as far as it can.
-    fn announce_end(&self, culprit: usize, cause: &str) {
-        self.below().into_iter().for_each(|below| below.announce_end(culprit, cause));
-    }
-
-    /// The body of this rank ended, well or not. Called once; what outlives the body may still call.
-    fn body_ended(&self) {
-        self.below().into_iter().for_each(Network::body_ended);
-    }
-
-    /// Returns when all that this rank sent was handled, or the job is over. At the end of a rank, for networks that need its help.
-    fn drain(&self) {
-        self.below().into_iter().for_each(Network::drain);
-    }
-
-    /// Answers others until `ready`, or the job is over. At the end of a rank, for networks that need its help.
-    fn serve_until(&self, ready: &dyn Fn() -> bool) {
-        self.below().into_iter().for_each(|below| below.serve_until(ready));
+    /// A step of the rank's end, for networks that need its help.
+    fn leave(&self, step: LeaveStep<'_>) {
+        self.below().into_iter().for_each(|below| below.leave(step));
     }
 }

@@ -6,7 +6,7 @@ use ndarray::{Dim, Ix1, Ix2, Ix3, IxDyn};
 use proptest::prelude::*;
 
 use super::*;
-use crate::distribution::{Location, Order};
+use crate::distribution::{DistributionError, Location, Order};
 
 #[derive(Clone, Debug)]
 struct Drawn {

@@ -1,7 +1,18 @@
-//! What a target has to bring: a copy. The rest has a version made of copies, which a target may replace.
+//! What a target has to bring. `arithmetic.rs` and `transpose.rs` have versions that are made of its copies.
 
-use super::{Stride, arithmetic, transpose};
+use super::Stride;
 use crate::element::{Accumulate, Element};
+
+/// A transposition, as [`super::copy_transposed`] says.
+#[derive(Clone, Copy)]
+pub(super) struct Transpose {
+    pub(super) dst: *mut u8,
+    pub(super) dst_row_stride: isize,
+    pub(super) src: *const u8,
+    pub(super) src_row_stride: isize,
+    pub(super) rows: usize,
+    pub(super) cols: usize,
+}
 
 /// The kernels of one kind of processor. The safety clauses of each method are those of the function of the same name in
 /// [`super`]; a plane is one level of strides.
@@ -30,10 +41,7 @@ pub(super) trait Machine: Sized {
 
     /// # Safety
     /// [`super::accumulate`].
-    unsafe fn accumulate<T: Accumulate>(dst: *mut T, src: *const T, len: usize, alpha: T) {
-        // SAFETY: passed on unchanged.
-        unsafe { arithmetic::accumulate::<Self, T>(dst, src, len, alpha) }
-    }
+    unsafe fn accumulate<T: Accumulate>(dst: *mut T, src: *const T, len: usize, alpha: T);
 
     /// `stride.count` runs of `run_elements` elements.
     ///
@@ -51,46 +59,23 @@ pub(super) trait Machine: Sized {
 
     /// # Safety
     /// [`super::fill`].
-    unsafe fn fill<T: Element>(dst: *mut T, len: usize, value: T) {
-        // SAFETY: passed on unchanged.
-        unsafe { arithmetic::fill::<Self, T>(dst, len, value) }
-    }
+    unsafe fn fill<T: Element>(dst: *mut T, len: usize, value: T);
 
     /// # Safety
     /// [`super::scale`].
-    unsafe fn scale<T: Accumulate>(dst: *mut T, len: usize, alpha: T) {
-        // SAFETY: passed on unchanged.
-        unsafe { arithmetic::scale::<Self, T>(dst, len, alpha) }
-    }
+    unsafe fn scale<T: Accumulate>(dst: *mut T, len: usize, alpha: T);
 
     /// # Safety
     /// [`super::axpby`].
-    unsafe fn axpby<T: Accumulate>(dst: *mut T, a: T, x: *const T, b: T, y: *const T, len: usize) {
-        // SAFETY: passed on unchanged.
-        unsafe { arithmetic::axpby::<Self, T>(dst, a, x, b, y, len) }
-    }
+    unsafe fn axpby<T: Accumulate>(dst: *mut T, a: T, x: *const T, b: T, y: *const T, len: usize);
 
     /// # Safety
     /// [`super::dot`].
-    unsafe fn dot<T: Accumulate>(x: *const T, y: *const T, len: usize) -> T {
-        // SAFETY: passed on unchanged.
-        unsafe { arithmetic::dot::<Self, T>(x, y, len) }
-    }
+    unsafe fn dot<T: Accumulate>(x: *const T, y: *const T, len: usize) -> T;
 
     /// # Safety
     /// [`super::copy_transposed`].
-    unsafe fn copy_transposed(
-        dst: *mut u8,
-        dst_row_stride: isize,
-        src: *const u8,
-        src_row_stride: isize,
-        rows: usize,
-        cols: usize,
-        element_bytes: usize,
-    ) {
-        // SAFETY: passed on unchanged.
-        unsafe { transpose::by_tiles::<Self>(dst, dst_row_stride, src, src_row_stride, rows, cols, element_bytes) }
-    }
+    unsafe fn copy_transposed(whole: Transpose, element_bytes: usize);
 }
 
 #[cfg(test)]

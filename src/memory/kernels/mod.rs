@@ -47,7 +47,7 @@ mod x86_64;
 
 use crate::element::{Accumulate, Element};
 pub(crate) use element::{load, read, store, write};
-use machine::Machine;
+use machine::{Machine, Transpose};
 #[cfg(any(not(target_arch = "x86_64"), miri, global_arrays_portable))]
 use portable::Portable as Native;
 pub(crate) use strided::Stride;
@@ -164,5 +164,5 @@ pub(crate) unsafe fn copy_transposed(
     element_bytes: usize,
 ) {
     // SAFETY: passed on unchanged.
-    unsafe { Native::copy_transposed(dst, dst_row_stride, src, src_row_stride, rows, cols, element_bytes) }
+    unsafe { Native::copy_transposed(Transpose { dst, dst_row_stride, src, src_row_stride, rows, cols }, element_bytes) }
 }

@@ -1,7 +1,7 @@
 //! Transposition in tiles small enough that the rows of both sides stay in the first-level cache.
 
 use super::Stride;
-use super::machine::Machine;
+use super::machine::{Machine, Transpose};
 
 /// Bytes of a row of the destination in a tile: a cache line. More lines of the source than that, at a stride that is a power of
 /// two, would push each other out of the first-level cache.
@@ -14,15 +14,8 @@ const TILE_COLS: usize = 64;
 ///
 /// # Safety
 /// As there.
-pub(super) unsafe fn by_tiles<M: Machine>(
-    dst: *mut u8,
-    dst_row_stride: isize,
-    src: *const u8,
-    src_row_stride: isize,
-    rows: usize,
-    cols: usize,
-    element_bytes: usize,
-) {
+pub(super) unsafe fn by_tiles<M: Machine>(whole: Transpose, element_bytes: usize) {
+    let Transpose { dst, dst_row_stride, src, src_row_stride, rows, cols } = whole;
     let width = element_bytes.cast_signed();
     let tile_rows = (TILE_ROW_BYTES / element_bytes.max(1)).max(4);
     for col_start in (0..cols).step_by(TILE_COLS) {
@@ -47,7 +40,7 @@ pub(super) unsafe fn by_tiles<M: Machine>(
 
 #[cfg(test)]
 mod tests {
-    use crate::memory::kernels::machine::Machine;
+    use crate::memory::kernels::machine::{Machine, Transpose};
     use crate::memory::kernels::testing::{Memory, on_every_machine};
 
     /// Transposes between buffers with `gap` more bytes to a row than needed, upside down where `up`.
@@ -65,8 +58,9 @@ mod tests {
         let dst_step = if up { -dst_stride.cast_signed() } else { dst_stride.cast_signed() };
         // SAFETY: all elements lie within two buffers of this test.
         unsafe {
-            let dst = dst.start().wrapping_add(first);
-            M::copy_transposed(dst, dst_step, src.start(), src_stride.cast_signed(), rows, cols, width);
+            let (dst, src) = (dst.start().wrapping_add(first), src.start());
+            let src_row_stride = src_stride.cast_signed();
+            M::copy_transposed(Transpose { dst, dst_row_stride: dst_step, src, src_row_stride, rows, cols }, width);
         }
         assert!(dst.with_guards() == expected.with_guards(), "{rows} × {cols} of {width}, {gaps:?} {offsets:?} {up}");
     }

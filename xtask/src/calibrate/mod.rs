@@ -45,9 +45,7 @@ pub fn run(options: &Options) -> Result<bool> {
     let missing: Vec<&str> = NEEDS.iter().copied().filter(|package| !packages::installed(package)).collect();
     ensure!(missing.is_empty(), "calibrate needs MPICH: apt-get install {}", missing.join(" "));
     let programs = Programs::build()?;
-    let folder = cargo::target()?.join("calibrate");
-    fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    let file = folder.join("machine.toml");
+    let file = cargo::folder("calibrate")?.join("machine.toml");
 
     let measured = Figures::medians(|| programs.figures(Place::Here), RUNS)?;
     let mut model = Model::default();

@@ -3,7 +3,7 @@
 use super::machine::Figures;
 use crate::compare::{self, Library};
 use crate::{cargo, child};
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -88,8 +88,5 @@ fn run(program: &Path, arguments: &[&str], ranks: usize, place: Place<'_>) -> Re
         }
     };
     let outcome = child::run(command.args(arguments).env_remove("GA_SEED"), LIMIT)?;
-    if !outcome.success() {
-        bail!("{command:?}: {}\n{}", outcome.end, outcome.tail(5));
-    }
-    Ok(outcome.stdout)
+    Ok(outcome.succeeded(format_args!("{command:?}"))?.stdout)
 }

@@ -6,7 +6,9 @@
 //! | file | what it knows |
 //! |---|---|
 //! | `goals` | every row: its name, its unit, what we want to reach |
-//! | `mpi` | the rows of the MPI conduit, inside a node and between nodes; how each library is told |
+//! | `mpi` | where ranks are, and how each MPI library is told |
+//! | `source` | whose figures there are: ours, the limit's, the peers' |
+//! | `settings` | what the user chose, and where the files are |
 //! | `start` | what a job costs to start beyond MPI |
 //! | `programs` | what programs there are, how each is built or found |
 //! | `way` | how each kind of program is started |
@@ -32,6 +34,8 @@ mod programs;
 mod python;
 mod reasons;
 mod results;
+mod settings;
+mod source;
 mod start;
 mod table;
 mod way;
@@ -45,9 +49,9 @@ use anyhow::{Context, Result};
 use goals::{ROWS, Section};
 use machine::Machine;
 use only::Only;
-use programs::Settings;
 use reasons::Reasons;
 use results::Results;
+use settings::Settings;
 use std::collections::BTreeSet;
 use std::fs;
 use std::time::{Duration, Instant};
@@ -85,8 +89,7 @@ pub fn run(options: &Options) -> Result<bool> {
     let machine = Machine::this();
     let mut results = Results::of(machine.title());
     // Before: peers write their logs into it.
-    let folder = cargo::target()?.join("compare");
-    fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    let folder = cargo::folder("compare")?;
     measure(options, &mut results)?;
     results.set_date(&machine::today());
     let csv = folder.join("compare.csv");

@@ -1,4 +1,4 @@
-//! The MPI conduit beside its peers: where ranks are, how each MPI library is started and told so, the rows and their goals.
+//! The MPI conduit beside its peers: where ranks are, and how each MPI library is started and told so.
 //!
 //! On one machine a library has to be told that its ranks share no node. Ours is told by `GA_RANKS_PER_NODE=1`; MPICH by
 //! `MPIR_CVAR_NOLOCAL` and UCX's list of transports; Open MPI by the components that it may use. Of its one-sided components
@@ -8,13 +8,7 @@
 //! leaves by timers, and CUBIC slows its start by delays that it sees: made for long ways, both stretch 1 MiB over the loopback interface from
 //! 115 µs to 160 in one run and not in the next, for whoever sends.
 
-use super::goals::{Goal, Group, Row};
-use super::results::Source;
-use Goal::{AtMost, Peer};
-use Group::{
-    Contiguous, Counter, Create, Element, Ghosts, Inflight, Lu, Matmul, Random, Remote, Start, Strided, Sync, Sync8, Transpose,
-    Whole,
-};
+use super::source::Source;
 use std::fmt;
 use std::process::{Command, Stdio};
 use std::sync::LazyLock;
@@ -132,71 +126,6 @@ pub const GLOBAL_ARRAYS: &[&[(&str, &str)]] = &[&[], &[("ARMCI_RMA_ATOMICITY", "
 /// Bare one-sided calls: as they come, and with an allocator that keeps what is freed. MPICH takes the temporary memory of large
 /// accumulates from it, and pays for every page each time otherwise.
 pub const BARE: &[&[(&str, &str)]] = &[&[], &[("MALLOC_MMAP_THRESHOLD_", "33554432"), ("MALLOC_TRIM_THRESHOLD_", "268435456")]];
-
-/// Groups of the bench that are measured once more inside a node under `mpirun`.
-pub const INSIDE: &[Group] =
-    &[Element, Contiguous, Strided, Random, Inflight, Counter, Sync, Sync8, Whole, Transpose, Matmul, Create, Ghosts];
-
-const AS_SHARED: &[Goal] = &[Peer(Source::SharedMemory, 0.95)];
-const NONE: &[Goal] = &[];
-/// An operation that waits for its target takes 98 ms.
-const UNATTENDED: &[Goal] = &[AtMost(10_000.0)];
-
-const fn goals(library: Library) -> &'static [Goal] {
-    match library {
-        Library::Mpich => &[Peer(Source::GlobalArrays, 1.0), Peer(Source::Mpich, 0.9)],
-        Library::OpenMpi => &[Peer(Source::GlobalArrays, 1.0), Peer(Source::OpenMpi, 0.9)],
-    }
-}
-
-/// A put with a signal beside a bare message one way.
-const fn message(library: Library) -> &'static [Goal] {
-    match library {
-        Library::Mpich => &[Peer(Source::Mpich, 0.87)],
-        Library::OpenMpi => &[Peer(Source::OpenMpi, 0.87)],
-    }
-}
-
-const fn shortest_chunks(library: Library) -> &'static [Goal] {
-    match library {
-        Library::Mpich => &[Peer(Source::GlobalArrays, 2.0), Peer(Source::Mpich, 0.9)],
-        Library::OpenMpi => &[Peer(Source::GlobalArrays, 2.0), Peer(Source::OpenMpi, 0.9)],
-    }
-}
-
-/// The rows of `here` inside a node, and those between nodes, over each library.
-pub fn rows(here: &'static [Row]) -> impl Iterator<Item = Row> {
-    Library::ALL.into_iter().flat_map(move |library| {
-        let again = here.iter().filter(|row| INSIDE.contains(&row.group));
-        again.map(move |row| Row { place: Place::Inside(library), goals: AS_SHARED, ..*row }).chain(between(library))
-    })
-}
-
-fn between(library: Library) -> Vec<Row> {
-    let row = |group, op, shape, unit, goals| Row { place: Place::Between(library), group, op, shape, unit, goals };
-    let mut rows = Vec::new();
-    for op in ["put", "put_flush", "get", "accumulate"] {
-        for shape in ["8B", "4KiB", "1MiB"] {
-            rows.push(row(Remote, op, shape, "us", goals(library)));
-        }
-    }
-    for op in ["put_strided", "get_strided", "accumulate_strided"] {
-        rows.push(row(Remote, op, "1MiB/16B", "us", shortest_chunks(library)));
-        for shape in ["1MiB/64B", "1MiB/256B", "1MiB/1024B"] {
-            rows.push(row(Remote, op, shape, "us", goals(library)));
-        }
-    }
-    rows.push(row(Remote, "read_inc", "8B", "us", goals(library)));
-    rows.push(row(Remote, "put_signal", "8B", "us", message(library)));
-    for op in ["busy_get", "busy_put", "busy_accumulate", "busy_read_inc"] {
-        rows.push(row(Remote, op, "8B", "us", UNATTENDED));
-    }
-    rows.push(row(Lu, "lu_factor", "4096", "GFLOP/s", &[Peer(Source::ScaLapack, 0.95)]));
-    rows.push(row(Lu, "lu", "4096", "GFLOP/s", NONE));
-    // beyond a program that begins and ends MPI
-    rows.push(row(Start, "start", "4 ranks", "ms", &[AtMost(20.0)]));
-    rows
-}
 
 #[cfg(test)]
 mod tests {

@@ -1,10 +1,11 @@
 //! The programs that are measured, and how each is built or found.
 
 use super::examples::STARTS;
-use super::goals::{Group, Section};
+use super::goals::{Group, INSIDE, Section};
 use super::lammps::{DAM_BREAK, MELT};
 use super::mpi::{self, Library, Place};
-use super::results::Source;
+use super::settings::Settings;
+use super::source::Source;
 use super::way::{Program, Way};
 use super::{hpcc, python};
 use crate::packages::Need;
@@ -38,29 +39,6 @@ pub const NEEDS: &[Need] = &[
     Need { package: "python3-dev", why: "PySPH compiles its equations" },
     Need { package: "g++", why: "PySPH compiles its equations" },
 ];
-
-/// What holds for the whole run.
-#[derive(Debug)]
-pub struct Settings {
-    target: PathBuf,
-    pub quick: bool,
-    /// Packages may be installed.
-    pub install: bool,
-}
-
-impl Settings {
-    pub fn new(quick: bool, install: bool) -> Result<Self> {
-        Ok(Self { target: cargo::target()?, quick, install })
-    }
-
-    pub fn peers(&self) -> PathBuf {
-        self.target.join("peers")
-    }
-
-    pub fn scratch(&self) -> PathBuf {
-        self.target.join("compare")
-    }
-}
 
 use Group::*;
 const PATCHES: &[Group] = &[Element, Contiguous, Strided, Random, Inflight, Counter, Sync, Sync8, Create, Job];
@@ -170,8 +148,8 @@ impl Found<'_> {
         let ours = |name| built.get(&(None, name)).cloned();
         let ours_over = |name| built.get(&(Some(library), name)).cloned();
         let ranks = |program, settings| Way::Ranks { library, program, settings };
-        self.add(Source::Us, inside, mpi::INSIDE, || Some(ranks(ours_over(BENCH)?, AS_IT_COMES)));
-        self.add(Source::SharedMemory, inside, mpi::INSIDE, || Some(Way::Alone(ours(BENCH)?)));
+        self.add(Source::Us, inside, INSIDE, || Some(ranks(ours_over(BENCH)?, AS_IT_COMES)));
+        self.add(Source::SharedMemory, inside, INSIDE, || Some(Way::Alone(ours(BENCH)?)));
         self.add(Source::Us, between, &[Remote], || Some(ranks(ours_over(BENCH)?, AS_IT_COMES)));
         self.add(library.source(), between, &[Remote], || Some(ranks(make("rma")?, mpi::BARE)));
         self.add(Source::GlobalArrays, between, &[Remote], || Some(ranks(make("ga")?, mpi::GLOBAL_ARRAYS)));

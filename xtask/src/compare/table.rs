@@ -3,7 +3,8 @@
 use super::goals::Row;
 use super::mpi::{Library, Place};
 use super::reasons::Reasons;
-use super::results::{Results, Source};
+use super::results::Results;
+use super::source::Source;
 use std::fmt::Write as _;
 
 pub fn markdown(results: &Results, reasons: &Reasons) -> String {

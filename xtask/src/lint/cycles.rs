@@ -1,17 +1,30 @@
-//! The arrows between the parts of `src/comm`: siblings that import each other in a circle, which a folder's `mod.rs` and its files may, and floors
-//! that import one above them. The table of networks, like `comm` itself, names them all, and is no part of its floor here.
+//! The arrows between the parts of the crate: siblings that import each other in a circle, which a folder's `mod.rs` and its files may, and floors of
+//! `src/comm` that import one above them. The table of networks names them all, and is no part of its floor here.
 
 use super::{FLOORS, source::Source};
 use std::collections::{BTreeMap, BTreeSet};
 
-const HOME: &str = "src/comm/";
-const TABLE: &str = "start/table";
+const HOME: &str = "src/";
+const COMM: &str = "comm/";
+const TABLE: &str = "comm/start/table";
 
-/// Modules below `comm`, as `am` or `am/pump`, and the siblings that each imports.
+/// Circles that stand today: settings hold the function by which a bootstrap meets other ranks, and the bootstrap reads settings.
+const STANDING: &[&[&str]] = &[&["comm/start/bootstrap", "comm/start/settings"]];
+
+/// Modules of the crate, as `comm/am` or `comm/am/pump`, and the siblings that each imports.
 type Graph = BTreeMap<String, BTreeSet<String>>;
 
+/// Circles that do not stand in the table, and lines of the table that are no longer true.
+pub fn breaches(sources: &[&Source]) -> Vec<String> {
+    let circles = find(sources);
+    let new = circles.iter().filter(|circle| !STANDING.contains(&&circle.iter().map(String::as_str).collect::<Vec<_>>()[..]));
+    let gone = STANDING.iter().filter(|standing| !circles.iter().any(|circle| circle == *standing));
+    let new = new.map(|circle| format!("src: import each other: {}", circle.join(", ")));
+    new.chain(gone.map(|circle| format!("xtask/src/lint/cycles.rs: no longer a circle: {}", circle.join(", ")))).collect()
+}
+
 /// Each circle once, as its modules.
-pub fn find(sources: &[&Source]) -> Vec<Vec<String>> {
+fn find(sources: &[&Source]) -> Vec<Vec<String>> {
     let graph = graph(sources);
     let mut circles = BTreeSet::new();
     for start in graph.keys() {
@@ -23,12 +36,13 @@ pub fn find(sources: &[&Source]) -> Vec<Vec<String>> {
     circles.into_iter().collect()
 }
 
-/// Each floor that imports one above it, and that one.
+/// Each floor of `comm` that imports one above it, and that one.
 pub fn upward(sources: &[&Source]) -> Vec<(String, String)> {
     let height = |floor: &str| FLOORS.iter().position(|name| *name == floor).unwrap_or(FLOORS.len());
     let graph = graph(sources);
-    let arrows = graph.iter().flat_map(|(from, targets)| targets.iter().map(move |to| (from.clone(), to.clone())));
-    arrows.filter(|(from, to)| height(from) < height(to)).collect()
+    let arrows = graph.iter().flat_map(|(from, targets)| targets.iter().map(move |to| (from, to)));
+    let within = arrows.filter_map(|(from, to)| Some((from.strip_prefix(COMM)?.to_owned(), to.strip_prefix(COMM)?.to_owned())));
+    within.filter(|(from, to)| height(from) < height(to)).collect()
 }
 
 fn graph(sources: &[&Source]) -> Graph {
@@ -36,14 +50,10 @@ fn graph(sources: &[&Source]) -> Graph {
     let exists = |name: &str| files.iter().any(|(module, _)| *module == name);
     let mut graph = Graph::new();
     for (module, source) in &files {
-        let folder = module.rsplit_once('/').map_or("", |(folder, _)| folder);
         // Tests may import what stands above.
-        let named = |parent| source.members_of(parent).filter(|(line, _)| source.code.lines.contains(line)).map(|(_, name)| name);
-        let beside = named("super").map(|name| if folder.is_empty() { name } else { format!("{folder}/{name}") });
-        let below_comm = named("comm");
-        for target in beside.chain(below_comm).filter(|target| exists(target)) {
-            let (from, to) = siblings(module, &target);
-            if from != to {
+        let paths = source.paths.iter().filter(|(line, _)| source.code.lines.contains(line));
+        for target in paths.filter_map(|(_, path)| named(module, path)).filter(|target| exists(target)) {
+            if let Some((from, to)) = siblings(module, &target) {
                 graph.entry(from.to_owned()).or_default().insert(to.to_owned());
             }
         }
@@ -51,19 +61,33 @@ fn graph(sources: &[&Source]) -> Graph {
     graph
 }
 
-/// The module of a file, `am/pump`; the module of a folder is its name, and `comm` itself, which names all others, is none.
+/// The module of a file, `am/pump`; the module of a folder is its name, and the root of the crate is none.
 fn module(path: &str) -> Option<&str> {
     let module = path.strip_prefix(HOME)?.strip_suffix(".rs")?;
     let module = module.strip_suffix("/mod").unwrap_or(module);
-    (module != "mod" && module != TABLE).then_some(module)
+    (!["lib", TABLE].contains(&module)).then_some(module)
 }
 
-/// Of two modules, the folders or files in their common folder that they belong to.
-fn siblings<'m>(a: &'m str, b: &'m str) -> (&'m str, &'m str) {
-    match (a.split_once('/'), b.split_once('/')) {
-        (Some((x, _)), Some((y, _))) if x == y => (a, b),
-        (x, y) => (x.map_or(a, |(folder, _)| folder), y.map_or(b, |(folder, _)| folder)),
+/// What a path that stands in a module names, as modules are written.
+fn named(module: &str, path: &[String]) -> Option<String> {
+    let up = path.iter().take_while(|word| *word == "super").count();
+    let mut names: Vec<&str> = module.split('/').collect();
+    match path[0].as_str() {
+        "crate" => names.clear(),
+        "super" => names.truncate(names.len().saturating_sub(up)),
+        "self" => {}
+        _ => return None,
     }
+    names.extend(path[up.max(1)..].iter().map(String::as_str));
+    Some(names.join("/"))
+}
+
+/// Of two modules, the folders or files in their common folder that they belong to. None if one is in the other.
+fn siblings<'m>(a: &'m str, b: &'m str) -> Option<(&'m str, &'m str)> {
+    let common: usize =
+        a.split_inclusive('/').zip(b.split_inclusive('/')).take_while(|(a, b)| a == b).map(|(a, _)| a.len()).sum();
+    let part = |of: &'m str| of[common..].split('/').next().map(|name| &of[..common + name.len()]);
+    part(a).zip(part(b)).filter(|(a, b)| a != b)
 }
 
 /// The modules on a way of imports, without the last.
@@ -105,23 +129,30 @@ mod tests {
         assert!(circles(&[(engine, "use super::{Token, requests::Table};"), (requests, "use super::Token;")]).is_empty());
         assert_eq!(
             circles(&[(engine, "use super::requests::Table;"), (requests, "use super::{Token, engine::Call};")]),
-            [["engine", "requests"]]
+            [["comm/engine", "comm/requests"]]
         );
         let [am, pump, write, other] =
             ["src/comm/am/mod.rs", "src/comm/am/pump.rs", "src/comm/am/write.rs", "src/comm/layers.rs"];
         assert_eq!(
             circles(&[(am, ""), (pump, "use super::write::A;"), (write, "use super::pump::B;")]),
-            [["am/pump", "am/write"]]
+            [["comm/am/pump", "comm/am/write"]]
         );
         // What a folder's file names outside counts for the folder.
         assert_eq!(
             circles(&[(am, ""), (pump, "use crate::comm::{Token, layers::A};"), (other, "use super::am::Am;")]),
-            [["am", "layers"]]
+            [["comm/am", "comm/layers"]]
         );
         let test = "#[cfg(test)] mod tests { use super::engine::Call; }";
         assert!(circles(&[(engine, "use super::requests::Table;"), (requests, test)]).is_empty());
         // A folder names its files, and they what it defines: that is no circle.
         assert!(circles(&[(am, "use self::pump::A;"), (pump, "use super::Am;")]).is_empty());
+        let [walk, patch] = ["src/array/algebra/walk.rs", "src/array/algebra/patch.rs"];
+        for way in ["super::walk", "super::super::algebra::walk", "crate::{array::algebra::{Operand, walk}}"] {
+            assert_eq!(
+                circles(&[(walk, "use crate::array::algebra::patch::A;"), (patch, &format!("use {way}::B;"))]),
+                [["array/algebra/patch", "array/algebra/walk"]]
+            );
+        }
     }
 
     #[test]

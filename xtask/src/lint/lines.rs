@@ -1,6 +1,6 @@
 //! `cargo xtask lint --lines`: how much code each folder of the crate has, beside its budget. The lint fails above it.
 //!
-//! A folder of `src` is one row, and so is each floor and each network of `src/comm`. Code is what `code` says.
+//! A folder of `src` is one row, and so are each floor and each network of `src/comm`, and `xtask`. Code is what `code` says.
 
 use super::source::{self, Source};
 use crate::cargo;
@@ -10,33 +10,39 @@ use std::collections::BTreeMap;
 /// Of each row. A folder that shrinks takes its budget with it; what makes one grow has to find the lines elsewhere in it.
 const BUDGETS: &[(&str, usize)] = &[
     ("src", 413),
-    ("src/array", 5824),
+    ("src/array", 5823),
     ("src/calls", 360),
-    ("src/comm", 24),
-    ("src/comm/am", 3752),
-    ("src/comm/engine", 1940),
-    ("src/comm/ib", 5279),
+    ("src/comm", 25),
+    ("src/comm/am", 3749),
+    ("src/comm/engine", 1874),
+    ("src/comm/ib", 5287),
     ("src/comm/kit", 245),
-    ("src/comm/layers", 477),
+    ("src/comm/layers", 410),
     ("src/comm/mpi", 958),
-    ("src/comm/node", 1888),
-    ("src/comm/protocol", 1270),
-    ("src/comm/simulated", 2149),
+    ("src/comm/node", 2023),
+    ("src/comm/protocol", 1272),
+    ("src/comm/simulated", 1899),
     ("src/comm/soft", 878),
     ("src/comm/start", 2991),
-    ("src/comm/waist", 683),
+    ("src/comm/waist", 639),
     ("src/distribution", 1495),
     ("src/guide", 18),
     ("src/index", 612),
     ("src/job", 1478),
-    ("src/memory", 3237),
-    ("src/sync", 2461),
+    ("src/memory", 3222),
+    ("src/sync", 2460),
+    ("xtask", 7014),
 ];
+
+/// What has rows.
+pub const FOLDERS: [&str; 2] = ["src", "xtask"];
 
 /// Prints the report. `Ok(true)` if every folder keeps to its budget.
 pub fn report() -> Result<bool> {
-    let sources = source::read_all(&cargo::root(), "src")?;
-    let rows = rows(&product(&sources));
+    let mut rows = BTreeMap::new();
+    for folder in FOLDERS {
+        rows.extend(self::rows(&product(&source::read_all(&cargo::root(), folder)?)));
+    }
     print!("{}", table(&rows));
     Ok(over(&rows).is_empty())
 }
@@ -87,7 +93,8 @@ fn row_of(path: &str) -> String {
     match parts[..] {
         ["src", "comm", folder, _, ..] => format!("src/comm/{folder}"),
         ["src", folder, _, ..] => format!("src/{folder}"),
-        _ => "src".to_owned(),
+        [folder, ..] => folder.to_owned(),
+        [] => String::new(),
     }
 }
 
@@ -99,7 +106,8 @@ fn table(rows: &BTreeMap<String, usize>) -> String {
         table += format!("{row:<24}{lines:>8}{budget:>8}{mark}").trim_end();
         table.push('\n');
     }
-    table + &format!("{:<24}{:>8}\n", "total", rows.values().sum::<usize>())
+    let of_the_crate = rows.iter().filter(|(row, _)| row.starts_with("src")).map(|(_, lines)| lines);
+    table + &format!("{:<24}{:>8}\n", "total of src", of_the_crate.sum::<usize>())
 }
 
 #[cfg(test)]
@@ -122,10 +130,13 @@ mod tests {
             source("src/comm/node/soft/mod.rs", "fn f() {}\n"),
             source("src/sync/mod.rs", "fn f() {\n}\n"),
             source("src/sync/deep/er/mod.rs", "fn f() {}\n"),
+            source("xtask/src/main.rs", "mod lint;\n"),
+            source("xtask/src/lint/mod.rs", "fn f() {}\n"),
         ];
         let rows = rows(&product(&sources));
         let rows: Vec<(&str, usize)> = rows.iter().map(|(row, &lines)| (row.as_str(), lines)).collect();
-        assert_eq!(rows, [("src", 2), ("src/comm", 2), ("src/comm/mpi", 3), ("src/comm/node", 2), ("src/sync", 3)]);
+        let crate_rows = [("src", 2), ("src/comm", 2), ("src/comm/mpi", 3), ("src/comm/node", 2), ("src/sync", 3)];
+        assert_eq!(rows, [&crate_rows[..], &[("xtask", 2)]].concat());
     }
 
     #[test]

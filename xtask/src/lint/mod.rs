@@ -4,14 +4,17 @@
 //! * nothing above `src/comm` names a conduit, but `src/job/launch.rs`, whose `run_on` is about one;
 //! * `index` and `distribution` are arithmetic: no `unsafe`, nothing of `memory` or `comm`;
 //! * `comm` names nothing of `sync`, `array` or `job`, and `sync` nothing of `array` or `job`;
-//! * a floor of `src/comm` names nothing of the floors above it, and no siblings there import each other in a circle;
+//! * no siblings in a folder of `src` import each other in a circle, and a floor of `src/comm` names nothing of the floors above it;
+//! * no two types of `src/comm` have the same name;
 //! * `src/comm/protocol` is pure: no `unsafe`, no clock, no lock, no atomic;
-//! * no source file has more than 800 lines, and no folder of `src` more lines of code than its budget;
-//! * every test file is a target of the package of the suites, which lists them.
+//! * no source file has more than 800 lines, and neither a folder of `src` nor `xtask` more lines of code than its budget;
+//! * every test file is a target of the package of the suites, which lists them;
+//! * the files and folders that the documents name are there.
 
 mod code;
 mod cycles;
 mod lines;
+mod names;
 mod source;
 
 use crate::cargo;
@@ -48,10 +51,12 @@ const STARTS: &[&str] = &["shared_memory", "threads"];
 const LAUNCH: &str = "src/job/launch.rs";
 const MOST_LINES: usize = 800;
 const FOLDERS: &[&str] = &["src", "tests", "benches", "examples", "xtask"];
+/// They name files and folders of the repository.
+const DOCUMENTS: &[&str] = &["ARCHITECTURE.md", "CONTRIBUTING.md", "README.md"];
 
 #[derive(Args)]
 pub struct Options {
-    /// Check nothing; print the lines of code of each folder of src, beside its budget
+    /// Check nothing; print the lines of code of each folder of src and of xtask, beside its budget
     #[arg(long)]
     lines: bool,
 }
@@ -65,18 +70,25 @@ pub fn run(options: &Options) -> Result<bool> {
     let networks = networks(folders_of(&root.join("src/comm")));
     let mut breaches = undocumented(&root);
     breaches.extend(unlisted(&root.join("tests"))?);
+    for document in DOCUMENTS {
+        let text = fs::read_to_string(root.join(document)).with_context(|| format!("reading {document}"))?;
+        breaches.extend(dead(document, &text, |path| root.join(path).exists()));
+    }
     let mut files = 0;
     for folder in FOLDERS {
         let sources = source::read_all(&root, folder)?;
         files += sources.len();
         breaches.extend(sources.iter().flat_map(|source| breaches_of(source, &networks)));
-        if *folder != "src" {
+        if !lines::FOLDERS.contains(folder) {
             continue;
         }
         let product = lines::product(&sources);
         breaches.extend(lines::over(&lines::rows(&product)));
-        let circles = cycles::find(&product);
-        breaches.extend(circles.iter().map(|circle| format!("src/comm: import each other: {}", circle.join(", "))));
+        if *folder != "src" {
+            continue;
+        }
+        breaches.extend(cycles::breaches(&product));
+        breaches.extend(names::breaches(&product));
         breaches.extend(
             cycles::upward(&product)
                 .iter()
@@ -112,6 +124,16 @@ fn unlisted(tests: &Path) -> Result<Vec<String>> {
         }
     }
     Ok(missing)
+}
+
+/// Paths between backticks in a document that are not there. `<name>` and `*` stand for others.
+fn dead(document: &str, text: &str, exists: impl Fn(&str) -> bool) -> Vec<String> {
+    let is_path = |word: &&str| {
+        let (folder, rest) = word.split_once('/').unwrap_or_default();
+        FOLDERS.contains(&folder) && !rest.contains(|c: char| !c.is_ascii_alphanumeric() && !"/._-".contains(c))
+    };
+    let dead = text.split('`').skip(1).step_by(2).filter(is_path).filter(|path| !exists(path));
+    dead.map(|path| format!("{document}: there is no `{path}`")).collect()
 }
 
 /// Both lists of the homes of `unsafe`, here and in the document, are one.
@@ -265,6 +287,13 @@ mod tests {
         }
         assert_eq!(check("src/comm/mod.rs", "fn f(group: &crate::sync::Group) {}").len(), 1);
         assert!(check("src/comm/mod.rs", "use crate::{index::Loops, memory::heap}; /// See `crate::job`.\nfn f() {}").is_empty());
+    }
+
+    #[test]
+    fn paths_of_documents_that_are_not_there_are_found() {
+        let text =
+            "`src/lib.rs` and `src/gone.rs`, `src/comm/<name>/`, `tests/*.rs`, src/not/quoted, `GA_RANKS` and `cargo run`.";
+        assert_eq!(dead("README.md", text, |path| path == "src/lib.rs"), ["README.md: there is no `src/gone.rs`"]);
     }
 
     #[test]

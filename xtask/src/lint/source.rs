@@ -3,7 +3,7 @@
 use super::code::{self, Code};
 use super::rust_files;
 use anyhow::{Result, anyhow};
-use proc_macro2::{Delimiter, Ident, TokenStream, TokenTree};
+use proc_macro2::{Delimiter, TokenStream, TokenTree};
 use std::fs;
 use std::path::Path;
 use std::str::FromStr;
@@ -16,10 +16,12 @@ pub struct Source {
     pub lines: usize,
     /// Lines of `unsafe` blocks, functions and impls; not of mere signatures.
     pub unsafe_lines: Vec<usize>,
-    /// `(parent, line, member)` for each `parent::member` and `parent::{member, ..}`.
-    paths: Vec<(String, usize, String)>,
+    /// Lines and words of all paths: `a::{b::c, d}` are `a::b`, `a::b::c` and `a::d`.
+    pub paths: Vec<(usize, Vec<String>)>,
     /// Lines and names of all words of the language and of the program.
     pub words: Vec<(usize, String)>,
+    /// Lines and names of the types that the file defines outside of functions.
+    pub types: Vec<(usize, String)>,
     pub code: Code,
 }
 
@@ -34,59 +36,63 @@ impl Source {
         let tokens = TokenStream::from_str(text).map_err(|error| anyhow!("{path}: {error}"))?;
         let lines = text.lines().count();
         let code = code::of(tokens.clone());
-        let (unsafe_lines, paths, words) = (Vec::new(), Vec::new(), Vec::new());
-        let mut source = Self { path: path.to_owned(), lines, unsafe_lines, paths, words, code };
-        source.walk(tokens);
+        let (unsafe_lines, paths, words, types) = (Vec::new(), Vec::new(), Vec::new(), types(tokens.clone()));
+        let mut source = Self { path: path.to_owned(), lines, unsafe_lines, paths, words, types, code };
+        source.walk(tokens, &[]);
         Ok(source)
     }
 
     /// Lines and names of what is named as `parent::name`.
     pub fn members_of(&self, parent: &str) -> impl Iterator<Item = (usize, String)> {
-        self.paths.iter().filter(move |(p, ..)| p == parent).map(|(_, line, name)| (*line, name.clone()))
+        self.paths.iter().filter_map(move |(line, path)| match &path[..] {
+            [.., before, name] if before == parent => Some((*line, name.clone())),
+            _ => None,
+        })
     }
 
-    fn walk(&mut self, tokens: TokenStream) {
+    /// Each part of a list within braces continues the path `before` these.
+    fn walk(&mut self, tokens: TokenStream, before: &[String]) {
         let tokens: Vec<TokenTree> = tokens.into_iter().collect();
+        let mut path = before.to_vec();
         for (k, token) in tokens.iter().enumerate() {
-            if let TokenTree::Ident(ident) = token {
-                self.words.push((line_of(ident), ident.to_string()));
-            }
             match token {
-                TokenTree::Group(group) => self.walk(group.stream()),
-                TokenTree::Ident(ident) if ident == "unsafe" && !is_signature(&tokens[k + 1..]) => {
-                    self.unsafe_lines.push(line_of(ident));
+                TokenTree::Group(group) if group.delimiter() == Delimiter::Brace => {
+                    self.walk(group.stream(), &std::mem::take(&mut path));
                 }
-                TokenTree::Ident(ident) if is_path_separator(&tokens[k + 1..]) => {
-                    self.members(&ident.to_string(), tokens.get(k + 3));
-                }
-                _ => {}
-            }
-        }
-    }
-
-    fn members(&mut self, parent: &str, member: Option<&TokenTree>) {
-        match member {
-            Some(TokenTree::Ident(name)) => self.paths.push((parent.to_owned(), line_of(name), name.to_string())),
-            Some(TokenTree::Group(group)) if group.delimiter() == Delimiter::Brace => {
-                let mut first = true;
-                for token in group.stream() {
-                    match token {
-                        TokenTree::Ident(name) if first => {
-                            self.paths.push((parent.to_owned(), line_of(&name), name.to_string()));
-                            first = false;
-                        }
-                        TokenTree::Punct(punct) if punct.as_char() == ',' => first = true,
-                        _ => {}
+                TokenTree::Group(group) => self.walk(group.stream(), &[]),
+                TokenTree::Ident(ident) => {
+                    let line = ident.span().start().line;
+                    self.words.push((line, ident.to_string()));
+                    if ident == "unsafe" && !is_signature(&tokens[k + 1..]) {
+                        self.unsafe_lines.push(line);
+                    }
+                    path.push(ident.to_string());
+                    if path.len() > 1 {
+                        self.paths.push((line, path.clone()));
+                    }
+                    if !is_path_separator(&tokens[k + 1..]) {
+                        path.clear();
                     }
                 }
+                TokenTree::Punct(punct) if punct.as_char() == ',' => path = before.to_vec(),
+                TokenTree::Punct(punct) if punct.as_char() == ':' => {}
+                _ => path.clear(),
             }
-            _ => {}
         }
     }
 }
 
-fn line_of(ident: &Ident) -> usize {
-    ident.span().start().line
+fn types(file: TokenStream) -> Vec<(usize, String)> {
+    let tokens: Vec<TokenTree> = file.into_iter().collect();
+    let type_of = |pair: &[TokenTree]| match pair {
+        [TokenTree::Ident(word), TokenTree::Ident(name)]
+            if ["struct", "enum", "union", "trait", "type"].contains(&word.to_string().as_str()) =>
+        {
+            Some((name.span().start().line, name.to_string()))
+        }
+        _ => None,
+    };
+    tokens.windows(2).filter_map(type_of).collect()
 }
 
 fn is_path_separator(tokens: &[TokenTree]) -> bool {

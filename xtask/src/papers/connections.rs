@@ -31,8 +31,7 @@ fn run(test: &str) -> Result<String> {
     let built = cargo::build(&["test", "--no-run", "--release", "--package", "global-arrays", "--lib"])?;
     let mut command = Command::new(cargo::path(&built, "global_arrays")?);
     let outcome = child::run(command.args(["--exact", test, "--nocapture"]).env("GA_TEST_LONG", "1"), LIMIT)?;
-    ensure!(outcome.success(), "{test}: {}\n{}", outcome.end, outcome.tail(10));
-    Ok(outcome.stdout)
+    Ok(outcome.succeeded(test)?.stdout)
 }
 
 /// From lines `connections;...`, and a last one that has their number.

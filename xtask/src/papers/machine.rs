@@ -3,7 +3,6 @@
 use crate::cargo;
 use anyhow::{Context, Result, ensure};
 use std::fs;
-use std::path::PathBuf;
 
 /// The name of the network of the machine.
 pub const GEMINI: &str = "simulated:gemini";
@@ -23,8 +22,7 @@ pub fn of_speed(gigaflops: f64) -> Result<String> {
 /// The network of the machine with a changed description, which is written below the target folder.
 fn network(name: &str, change: impl Fn(&str) -> Result<String>) -> Result<String> {
     let text = fs::read_to_string(cargo::root().join(FILE)).with_context(|| format!("cannot read {FILE}"))?;
-    let path: PathBuf = cargo::target()?.join("papers").join(name);
-    fs::create_dir_all(path.parent().context("a folder")?)?;
+    let path = cargo::folder("papers")?.join(name);
     fs::write(&path, change(&text)?).with_context(|| format!("cannot write {}", path.display()))?;
     Ok(format!("simulated:{}", path.display()))
 }

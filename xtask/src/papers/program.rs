@@ -1,7 +1,7 @@
 //! The programs, built as a user's release build would be, and run over a modelled machine.
 
 use crate::{cargo, child};
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use std::path::PathBuf;
 use std::process::Command;
@@ -80,10 +80,7 @@ fn run(command: &mut Command, job: Job<'_>) -> Result<String> {
     command.envs(job.ranks_per_node.map(|count| ("GA_RANKS_PER_NODE", count.to_string())));
     let outcome = child::run(command, LIMIT)?;
     eprintln!("{:.0} s: {:?} on {} ranks", outcome.elapsed.as_secs_f64(), command.get_program(), job.ranks);
-    if !outcome.success() {
-        bail!("{command:?} on {} ranks: {}\n{}", job.ranks, outcome.end, outcome.tail(5));
-    }
-    Ok(outcome.stdout)
+    Ok(outcome.succeeded(format_args!("{command:?} on {} ranks", job.ranks))?.stdout)
 }
 
 #[cfg(test)]

@@ -124,8 +124,7 @@ fn rows(programs: &Programs, all: &[Program]) -> Result<Vec<Row>> {
 
 impl Program {
     fn rows(&self, programs: &Programs) -> Result<Vec<Row>> {
-        let folder = cargo::target()?.join("papers");
-        fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        let folder = cargo::folder("papers")?;
         let mut rows = Vec::new();
         for run in self.runs {
             let file = folder.join(format!("{}-{}-{}.json", self.name, run.ranks, std::process::id()));

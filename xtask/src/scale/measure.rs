@@ -48,10 +48,7 @@ impl Run<'_> {
             // Threads take ten times as long, and the same virtual time.
             command.env("GA_COROUTINES", "1");
         }
-        let outcome = child::run(&mut command, self.limit)?;
-        if !outcome.success() {
-            bail!("{ranks} ranks: {}\n{}", outcome.end, outcome.tail(10));
-        }
+        let outcome = child::run(&mut command, self.limit)?.succeeded(format_args!("{ranks} ranks"))?;
         let figures = fs::read_to_string(self.figures).ok();
         let figures =
             figures.with_context(|| format!("{ranks} ranks: the program has run no job of this crate, or an older one"))?;

@@ -142,12 +142,12 @@ fn program(options: &Options) -> Result<(String, PathBuf)> {
         return Ok((name, path.canonicalize().with_context(|| format!("no program {}", path.display()))?));
     };
     let examples = cargo::examples()?;
-    let Some((_, package)) = examples.iter().find(|(name, _)| name == example) else {
+    let Some((_, kind)) = examples.iter().find(|(name, _)| name == example) else {
         let mut names: Vec<&str> = examples.iter().map(|(name, _)| name.as_str()).collect();
         names.sort_unstable();
         bail!("there is no example {example}, only: {}", names.join(", "));
     };
-    let built = cargo::build(&["build", "--release", "--package", package, "--bins", "--examples"])?;
+    let built = cargo::build(&[cargo::RELEASE, &[&format!("--{kind}"), example]].concat())?;
     Ok((example.clone(), cargo::path(&built, example)?))
 }
 

@@ -19,15 +19,9 @@ const SUITES: [(&str, &str, &str); 3] =
 pub fn run(tier: Tier, install: bool) -> Vec<Report> {
     packages::ensure(&[NEED], install);
     if !packages::installed(NEED.package) {
-        let report = Report::skipped("BLAS: all", &format!("no package {}", NEED.package));
-        println!("{report}");
-        return vec![report];
+        return vec![Report::skipped("BLAS: all", &format!("no package {}", NEED.package)).said()];
     }
-    suites(tier).unwrap_or_else(|error| {
-        let report = Report::single("BLAS: build", Err(format!("{error:#}")));
-        println!("{report}");
-        vec![report]
-    })
+    Report::of_part("BLAS: build", suites(tier))
 }
 
 fn suites(tier: Tier) -> Result<Vec<Report>> {

@@ -201,7 +201,7 @@ pub(super) static CASES: &[Case] = &[
     bad("sph", &["--probe", "0.1,9"], "outside of the tank"),
     bad("sph", &["--resume", "no-such-file"], "cannot read no-such-file"),
     bad("sph", &["--resume", "README.md"], "README.md: no checkpoint"),
-    bad("sph", &["--checkpoint", "README.md"], "README.md is there and no checkpoint"),
+    bad("sph", &["--checkpoint", "README.md"], "--checkpoint would overwrite README.md: no checkpoint"),
     bad("sph", &["--case", "taylor_green", "--spacing", "0.1", "--reynolds", "1000"], "the error of the decay"),
     long("sph", &["--ranks", "2", "--json"], "\"passed\":true"),
     long("sph", &["--ranks", "2", "--experiment", "martin_moyce_square", "--json"], "\"passed\":true"),

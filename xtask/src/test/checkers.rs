@@ -24,21 +24,13 @@ pub fn run(tier: Tier) -> Vec<Report> {
     type Checker = fn(Tier) -> Result<Vec<Report>>;
     let checkers: [(&str, Checker); 3] =
         [("memcheck", memory), ("ThreadSanitizer", races), ("models in every interleaving", interleavings)];
-    let mut reports = Vec::new();
-    for (name, checker) in checkers {
-        reports.extend(checker(tier).unwrap_or_else(|error| {
-            let report = Report::single(name, Err(format!("{error:#}")));
-            println!("{report}");
-            vec![report]
-        }));
-    }
-    reports
+    checkers.into_iter().flat_map(|(name, checker)| Report::of_part(name, checker(tier))).collect()
 }
 
 /// The library's unit tests under valgrind's memory checker, with either version of the kernels.
 fn memory(tier: Tier) -> Result<Vec<Report>> {
     if !packages::installed("valgrind") {
-        return Ok(vec![skipped("memcheck: unit tests", "no valgrind")]);
+        return Ok(vec![Report::skipped("memcheck: unit tests", "no valgrind").said()]);
     }
     let builds = [("memcheck: unit tests", ""), ("memcheck: unit tests, portable kernels", PORTABLE)];
     let mut reports = Vec::new();
@@ -72,7 +64,7 @@ fn races(tier: Tier) -> Result<Vec<Report>> {
 
     let host = match cargo::nightly_host() {
         Ok(host) => host,
-        Err(why) => return Ok(vec![skipped("ThreadSanitizer", &why)]),
+        Err(why) => return Ok(vec![Report::skipped("ThreadSanitizer", &why).said()]),
     };
     let mut arguments = LIBRARY.to_vec();
     arguments.extend(["--package", cargo::SUITES, "-Zbuild-std", "--target", &host]);
@@ -109,10 +101,4 @@ fn interleavings(tier: Tier) -> Result<Vec<Report>> {
 fn finish(name: &str, mut command: Command, tier: Tier) -> Result<Report> {
     environment(&mut command, Tier { long: false, ..tier });
     suites::finish_some(name, &mut command, tier)
-}
-
-fn skipped(name: &str, why: &str) -> Report {
-    let report = Report::skipped(name, why);
-    println!("{report}");
-    report
 }

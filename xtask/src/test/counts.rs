@@ -5,8 +5,10 @@
 //! `ignored, REASON` and by lines that begin with `skipped: `.
 
 use crate::child::Outcome;
+use anyhow::Result;
 use std::fmt;
 use std::ops::AddAssign;
+use std::time::Duration;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
@@ -53,6 +55,22 @@ impl Report {
     pub fn skipped(name: &str, why: &str) -> Self {
         let counts = Counts { skipped: 1, ..Counts::default() };
         Self { name: name.to_owned(), counts, seconds: 0.0, skipped: vec![why.to_owned()], failure: None }
+    }
+
+    /// The reports of a part; one failed test if it could not run.
+    pub fn of_part(name: &str, reports: Result<Vec<Report>>) -> Vec<Report> {
+        reports.unwrap_or_else(|error| vec![Self::single(name, Err(format!("{error:#}"))).said()])
+    }
+
+    /// Prints it.
+    pub fn said(self) -> Self {
+        println!("{self}");
+        self
+    }
+
+    /// The same with the time of a program.
+    pub fn lasting(self, time: Duration) -> Self {
+        Self { seconds: time.as_secs_f64(), ..self }
     }
 
     /// What a suite's output says; a bad end or a process left behind is a failure whatever it counted.
@@ -150,7 +168,6 @@ fn reason(line: &str) -> Option<String> {
 mod tests {
     use super::*;
     use crate::child::End;
-    use std::time::Duration;
 
     fn outcome(end: End, stdout: &str) -> Outcome {
         let (stdout, stderr) = (stdout.to_owned(), String::new());

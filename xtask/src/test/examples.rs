@@ -4,7 +4,7 @@ use super::cases::{CASES, Case, NEW_FOLDER};
 use super::counts::Report;
 use super::{Tier, environment};
 use crate::cargo::{self, Program};
-use crate::child::{self, End, Outcome};
+use crate::child::{self, End};
 use anyhow::{Context, Result};
 use signal_hook::consts::SIGINT;
 use std::fs;
@@ -17,8 +17,7 @@ pub fn run(tier: Tier) -> Result<Vec<Report>> {
     let mut reports: Vec<Report> = cargo::examples()?
         .iter()
         .filter(|(name, _)| !CASES.iter().any(|case| case.example == *name))
-        .map(|(name, _)| Report::skipped(&format!("example {name}"), "no command line for it is in the table"))
-        .inspect(|report| println!("{report}"))
+        .map(|(name, _)| Report::skipped(&format!("example {name}"), "no command line for it is in the table").said())
         .collect();
     let built = cargo::build(cargo::EXAMPLES)?;
     for case in CASES.iter().filter(|case| tier.long || !case.long) {
@@ -31,13 +30,10 @@ pub fn run(tier: Tier) -> Result<Vec<Report>> {
                 command.args(folder.fill(case.arguments.iter().map(|&word| word.to_owned()))).current_dir(cargo::root());
                 environment(&mut command, tier);
                 let outcome = child::run(&mut command, tier.limit)?;
-                let mut report = Report::single(&name, case.judge(&outcome));
-                report.seconds = outcome.elapsed.as_secs_f64();
-                report
+                Report::single(&name, case.judge(&outcome)).lasting(outcome.elapsed)
             }
         };
-        println!("{report}");
-        reports.push(report);
+        reports.push(report.said());
     }
     let the = |name: &str| {
         let found = built.iter().find(|program| program.name == name && program.is_example());
@@ -45,10 +41,7 @@ pub fn run(tier: Tier) -> Result<Vec<Report>> {
     };
     let (checkpoint, stencil) = (the("checkpoint")?, the("stencil")?);
     let more = [resumed(checkpoint, tier)?, interrupted(stencil, "shared_memory", tier)?, interrupted(stencil, "threads", tier)?];
-    for report in more.into_iter().chain([not_interrupted(stencil, tier)?]) {
-        println!("{report}");
-        reports.push(report);
-    }
+    reports.extend(more.into_iter().chain([not_interrupted(stencil, tier)?]).map(Report::said));
     Ok(reports)
 }
 
@@ -60,12 +53,7 @@ fn not_interrupted(program: &Program, tier: Tier) -> Result<Report> {
     let outcome = child::interrupt(&mut command, Duration::from_millis(300), tier.limit)?;
     let is_right = outcome.success() && outcome.stderr.is_empty() && outcome.stdout.contains("passed");
     let verdict = if is_right { Ok(()) } else { Err(format!("{}\n{}", outcome.end, outcome.tail(10))) };
-    Ok(timed("example stencil, which ignores SIGINT", &outcome, verdict))
-}
-
-/// A report that has the time of a program.
-fn timed(name: &str, outcome: &Outcome, verdict: Result<(), String>) -> Report {
-    Report { seconds: outcome.elapsed.as_secs_f64(), ..Report::single(name, verdict) }
+    Ok(Report::single("example stencil, which ignores SIGINT", verdict).lasting(outcome.elapsed))
 }
 
 /// Ctrl-C ends all ranks by SIGINT, with one line.
@@ -84,7 +72,7 @@ fn interrupted(program: &Program, network: &str, tier: Tier) -> Result<Report> {
     } else {
         Err(format!("{}, left behind: {:?}\n{}", outcome.end, outcome.left_behind, outcome.tail(10)))
     };
-    Ok(timed(&format!("example stencil over {network}, interrupted"), &outcome, verdict))
+    Ok(Report::single(&format!("example stencil over {network}, interrupted"), verdict).lasting(outcome.elapsed))
 }
 
 /// A second start goes on where the first one stopped, with more ranks and over another network, and removes what a killed one has left.

@@ -44,11 +44,7 @@ const PROGRAMS: [(&str, usize, &[&str], &str, u64); 3] = [
 
 /// Two hosts; one skipped report if there can be none.
 fn hosts(library: &Library) -> Result<Hosts, Vec<Report>> {
-    let skipped = |why: &str| {
-        let report = Report::skipped(&format!("{}: two hosts", library.name), why);
-        println!("{report}");
-        vec![report]
-    };
+    let skipped = |why: &str| vec![Report::skipped(&format!("{}: two hosts", library.name), why).said()];
     if !rustix::process::geteuid().is_root() || !Path::new("/usr/sbin/ip").exists() && !Path::new("/sbin/ip").exists() {
         return Err(skipped("needs root and ip (iproute2)"));
     }
@@ -78,13 +74,9 @@ pub fn run(library: &Library, programs: &[&Program], tier: Tier) -> Result<Vec<R
         let outcome = child::run(&mut hosts.command(library, &program.path, arguments, tier), tier.limit.min(PROGRAM))?;
         let after = hosts.carried()?;
         let carried = [after[0] - before[0], after[1] - before[1]];
-        let mut report = Report::single(
-            &format!("{}: two hosts, {name}, start {start}", library.name),
-            judge(&outcome, says, 2 * RANKS, least, carried),
-        );
-        report.seconds = outcome.elapsed.as_secs_f64();
-        println!("{report}");
-        reports.push(report);
+        let name = format!("{}: two hosts, {name}, start {start}", library.name);
+        let verdict = judge(&outcome, says, 2 * RANKS, least, carried);
+        reports.push(Report::single(&name, verdict).lasting(outcome.elapsed).said());
     }
     Ok(reports)
 }
@@ -254,8 +246,5 @@ fn statistic(host: &str, file: &str) -> Result<String> {
 
 fn ip(arguments: &[&str]) -> Result<String> {
     let outcome = child::run(Command::new("ip").args(arguments), LIMIT)?;
-    if !outcome.success() {
-        bail!("ip {}: {}", arguments.join(" "), outcome.tail(3));
-    }
-    Ok(outcome.stdout)
+    Ok(outcome.succeeded(format_args!("ip {}", arguments.join(" ")))?.stdout)
 }

@@ -83,10 +83,7 @@ pub fn run(library: &Library, suite: &Program, hosts: &Hosts, tier: Tier) -> Res
         let named = says.map_or(String::new(), |_| format!(", named {named} times"));
         let slowest = format!("gone after {:.1} s at most{named}", slowest.as_secs_f64());
         let name = format!("{}: two hosts, killed {name} {times} times: {slowest}", library.name);
-        let mut report = Report::single(&name, failure.map_or(Ok(()), Err));
-        report.seconds = begin.elapsed().as_secs_f64();
-        println!("{report}");
-        reports.push(report);
+        reports.push(Report::single(&name, failure.map_or(Ok(()), Err)).lasting(begin.elapsed()).said());
     }
     Ok(reports)
 }

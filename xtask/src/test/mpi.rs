@@ -120,25 +120,17 @@ pub fn run(tier: Tier, install: bool, wanted: impl Fn(Part) -> bool) -> Vec<Repo
     }
     let mut reports = Vec::new();
     if LIBRARIES.iter().any(|library| wanted(library.part)) {
-        reports.extend(
-            launched::under_srun(tier)
-                .unwrap_or_else(|error| vec![Report::single("without MPI: srun", Err(format!("{error:#}")))]),
-        );
+        reports.extend(Report::of_part("without MPI: srun", launched::under_srun(tier)));
     }
     for library in libraries {
         let missing = library.missing();
         if !missing.is_empty() {
-            let report = Report::skipped(&format!("{}: all", library.name), &format!("no package {}", missing.join(", ")));
-            println!("{report}");
-            reports.push(report);
+            let why = format!("no package {}", missing.join(", "));
+            reports.push(Report::skipped(&format!("{}: all", library.name), &why).said());
             continue;
         }
         let run = if wanted(library.part) { library.run(tier) } else { library.kills(tier) };
-        reports.extend(run.unwrap_or_else(|error| {
-            let report = Report::single(&format!("{}: build", library.name), Err(format!("{error:#}")));
-            println!("{report}");
-            vec![report]
-        }));
+        reports.extend(Report::of_part(&format!("{}: build", library.name), run));
     }
     reports
 }
@@ -231,9 +223,7 @@ impl Library {
                 starts.push((case.ranks(), Some(1)));
             }
             for (ranks, per_node) in starts {
-                let report = self.example(case, program, ranks, per_node, tier)?;
-                println!("{report}");
-                reports.push(report);
+                reports.push(self.example(case, program, ranks, per_node, tier)?.said());
             }
         }
         Ok(reports)
@@ -268,7 +258,7 @@ impl Library {
         if !case.succeeds && outcome.end == End::Signal(SIGPIPE) {
             outcome.end = End::Exit(1);
         }
-        Ok(Report { seconds: outcome.elapsed.as_secs_f64(), ..Report::single(&name, case.judge(&outcome)) })
+        Ok(Report::single(&name, case.judge(&outcome)).lasting(outcome.elapsed))
     }
 
     /// Ctrl-C at the launcher, which hands on a signal of its choice: all ranks end, and a line says so. If another rank ends first, the line is about
@@ -281,8 +271,7 @@ impl Library {
                 report = self.interrupt(stencil, tier)?;
             }
         }
-        println!("{report}");
-        Ok(report)
+        Ok(report.said())
     }
 
     fn interrupt(&self, stencil: &Program, tier: Tier) -> Result<Report> {
@@ -303,7 +292,7 @@ impl Library {
             Err(format!("{}, left behind: {:?}\n{}", outcome.end, outcome.left_behind, outcome.tail(10)))
         };
         let name = format!("{}: example stencil, interrupted", self.name);
-        Ok(Report { seconds: outcome.elapsed.as_secs_f64(), ..Report::single(&name, verdict) })
+        Ok(Report::single(&name, verdict).lasting(outcome.elapsed))
     }
 
     /// The launcher, to be followed by a program.

@@ -39,11 +39,7 @@ pub enum Comes {
 
 /// Starts `hello` by `srun` with each of some options; one skipped report where there is no Slurm.
 pub fn run(name: &str, starts: &[(&str, Comes)], hello: &Program, tier: Tier) -> Result<Vec<Report>> {
-    let skipped = |why: &str| {
-        let report = Report::skipped(&format!("{name}: srun"), why);
-        println!("{report}");
-        Ok(vec![report])
-    };
+    let skipped = |why: &str| Ok(vec![Report::skipped(&format!("{name}: srun"), why).said()]);
     if let Some(why) = missing() {
         return skipped(&why);
     }
@@ -63,8 +59,7 @@ pub fn run(name: &str, starts: &[(&str, Comes)], hello: &Program, tier: Tier) ->
             Some((said, status)) => Report::single(&name, judge(said, status, *comes)),
             None => Report::single(&name, Err(format!("never started: {}\n{}", outcome.end, outcome.tail(30)))),
         };
-        println!("{report}");
-        reports.push(report);
+        reports.push(report.said());
     }
     if let Some(last) = reports.last_mut() {
         last.seconds = outcome.elapsed.as_secs_f64();

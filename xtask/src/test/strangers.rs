@@ -26,9 +26,7 @@ const LIMIT: Duration = Duration::from_secs(10);
 pub fn run(library: &Library, other: &Library, hello: &Program, tier: Tier) -> Result<Report> {
     let name = "a program of this library with the other one";
     let Some(file) = installed(other.soname)? else {
-        let report = Report::skipped(&format!("{}: {name}", library.name), &format!("no {}", other.soname));
-        println!("{report}");
-        return Ok(report);
+        return Ok(Report::skipped(&format!("{}: {name}", library.name), &format!("no {}", other.soname)).said());
     };
     let folder = cargo::target()?.join(format!("strangers-{}", std::process::id()));
     fs::create_dir_all(&folder).context("making a folder for a library")?;
@@ -37,7 +35,8 @@ pub fn run(library: &Library, other: &Library, hello: &Program, tier: Tier) -> R
         .and_then(|()| start(library, hello, &[("LD_LIBRARY_PATH", &folder)], tier));
     let _ = fs::remove_dir_all(&folder);
     let outcome = done?;
-    Ok(told(library, name, refused(&outcome, library.says_of_another), &outcome))
+    let verdict = refused(&outcome, library.says_of_another);
+    Ok(Report::single(&format!("{}: {name}", library.name), verdict).lasting(outcome.elapsed).said())
 }
 
 fn start(library: &Library, program: &Program, variables: &[(&str, &Path)], tier: Tier) -> Result<Outcome> {
@@ -60,13 +59,6 @@ fn refused(outcome: &Outcome, says: &str) -> Result<(), String> {
         return Err(format!("does not say {says:?}, or more than that\n{}", outcome.tail(20)));
     }
     Ok(())
-}
-
-fn told(library: &Library, name: &str, judged: Result<(), String>, outcome: &Outcome) -> Report {
-    let mut report = Report::single(&format!("{}: {name}", library.name), judged);
-    report.seconds = outcome.elapsed.as_secs_f64();
-    println!("{report}");
-    report
 }
 
 /// Where the loader finds a library.

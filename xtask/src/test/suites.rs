@@ -41,7 +41,7 @@ pub fn build(tier: Tier) -> Result<Vec<Program>> {
     let mut programs = cargo::build(&suites)?;
     // Of the whole workspace too, so that the dependencies have the same features.
     let own = [&["test", "--workspace", "--lib", "--no-run"][..], if tier.long { &OPTIMIZED } else { &[] }].concat();
-    programs.extend(cargo::build(&own)?);
+    programs.extend(cargo::build(&own)?.into_iter().filter(|program| program.package == LIBRARY));
     Ok(programs)
 }
 
@@ -54,14 +54,10 @@ pub fn documentation(tier: Tier) -> Result<Vec<Report>> {
 }
 
 fn finish(name: &str, command: &mut Command, tier: Tier) -> Result<Report> {
-    let report = Report::of(name, &child::run(command, tier.limit)?);
-    println!("{report}");
-    Ok(report)
+    Ok(Report::of(name, &child::run(command, tier.limit)?).said())
 }
 
 /// The same for one that was asked for some of its tests: none at all is a failure.
 pub fn finish_some(name: &str, command: &mut Command, tier: Tier) -> Result<Report> {
-    let report = Report::of(name, &child::run(command, tier.limit)?).not_empty();
-    println!("{report}");
-    Ok(report)
+    Ok(Report::of(name, &child::run(command, tier.limit)?).not_empty().said())
 }

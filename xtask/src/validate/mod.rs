@@ -20,9 +20,8 @@ mod simgrid;
 mod table;
 
 use crate::cargo;
-use anyhow::{Context, Result};
+use anyhow::Result;
 use machine::{MACHINE, Network};
-use std::fs;
 use std::time::{Duration, Instant};
 use table::Row;
 
@@ -42,8 +41,7 @@ pub fn run(options: &Options) -> Result<bool> {
         eprintln!("skipped: there is no SimGrid (apt-get install {})", simgrid::PACKAGE);
         return Ok(true);
     }
-    let folder = cargo::target()?.join("validate");
-    fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    let folder = cargo::folder("validate")?;
     let ours = ours::build()?;
     let theirs = simgrid::build(&folder)?;
     let most = if options.quick { 256 } else { usize::MAX };

@@ -4,7 +4,7 @@ use super::RUN_LIMIT;
 use super::cases::Case;
 use super::machine::{MACHINE, Network, file};
 use crate::{cargo, child};
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -24,10 +24,7 @@ pub fn times(program: &Path, folder: &Path, network: Network, ranks: usize, case
         .env("GA_RANKS", ranks.to_string())
         .env("GA_COROUTINES", "1");
     command.args(cases.iter().map(Case::to_string));
-    let outcome = child::run(&mut command, RUN_LIMIT)?;
-    if !outcome.success() {
-        bail!("patterns on {ranks} ranks: {}\n{}", outcome.end, outcome.tail(5));
-    }
+    let outcome = child::run(&mut command, RUN_LIMIT)?.succeeded(format_args!("patterns on {ranks} ranks"))?;
     read(&outcome.stdout, cases)
 }
 

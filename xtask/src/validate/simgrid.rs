@@ -5,7 +5,7 @@ use super::cases::Case;
 use super::machine::{MACHINE, Machine, Network, file};
 use super::ours::read;
 use crate::{cargo, child};
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -25,10 +25,7 @@ pub fn build(folder: &Path) -> Result<PathBuf> {
     let program = folder.join("patterns");
     let mut compiler = Command::new("smpicc");
     compiler.args(["-O2", "-Wall", "-Wextra", "-o"]).arg(&program).arg(cargo::root().join("benches/simgrid/patterns.c"));
-    let outcome = child::run(&mut compiler, BUILD_LIMIT)?;
-    if !outcome.success() {
-        bail!("smpicc: {}\n{}", outcome.end, outcome.tail(10));
-    }
+    child::run(&mut compiler, BUILD_LIMIT)?.succeeded("smpicc")?;
     Ok(program)
 }
 
@@ -43,9 +40,6 @@ pub fn times(program: &Path, folder: &Path, network: Network, ranks: usize, case
     // Its programs and temporary files are found from there.
     command.current_dir(folder).arg("--log=root.thres:warning").args(MACHINE.smpi()).arg(program);
     command.arg(MACHINE.window.to_string()).arg(format!("{:e}", MACHINE.answer(network))).args(cases.iter().map(Case::to_string));
-    let outcome = child::run(&mut command, RUN_LIMIT)?;
-    if !outcome.success() {
-        bail!("smpirun on {ranks} ranks: {}\n{}", outcome.end, outcome.tail(10));
-    }
+    let outcome = child::run(&mut command, RUN_LIMIT)?.succeeded(format_args!("smpirun on {ranks} ranks"))?;
     read(&outcome.stdout, cases)
 }

@@ -49,8 +49,8 @@ use ndarray::{ArrayView2, ArrayViewMut2, Axis, ShapeBuilder, Zip, s};
 
 use self::{blocking::Blocking, caches::Caches, tile::Kernel};
 use super::{
-    kernel::scale,
     scratch::{self, Line},
+    views::scale,
 };
 use crate::error::Result;
 #[allow(unreachable_pub, reason = "in the type of a hidden constant of a public trait")]

@@ -32,7 +32,7 @@
 //!
 //! Packets of a pair are numbered, 24 bits, from a first number that both sides agree on. What comes from another peer than the pair was
 //! connected to, or with a number out of turn, is not answered; nor is what comes to a pair that is not ready to receive. Its sender
-//! tries again, and at last fails with [`Failure::RetryExceeded`].
+//! tries again, and at last fails with [`WorkFailure::RetryExceeded`].
 
 mod address;
 mod registered;
@@ -47,7 +47,7 @@ use crate::comm::am::wire::{Broken, Sleeper};
 pub(in crate::comm::ib) use self::address::{Address, NUMBERS};
 pub(in crate::comm::ib) use self::registered::Registered;
 pub(in crate::comm::ib) use self::work::{
-    Completion, Datagram, Done, Failure, Handle, Kind, Outcome, Piece, Queue, Target, Work,
+    Completion, Datagram, Done, Handle, Opcode, Queue, Target, Work, WorkFailure, WorkOutcome, WorkPiece,
 };
 
 /// Bytes in front of each datagram that was received: the global route header. Its bytes 8 to 23 are the sender's GID; over IPv4
@@ -69,7 +69,7 @@ pub(in crate::comm::ib) trait Device: Send + Sync + fmt::Debug + 'static {
     }
 
     /// The device's limits. Constant.
-    fn limits(&self) -> &Limits;
+    fn limits(&self) -> &DeviceLimits;
 
     /// Where others reach the device. Constant.
     fn address(&self) -> Address;
@@ -83,14 +83,14 @@ pub(in crate::comm::ib) trait Device: Send + Sync + fmt::Debug + 'static {
     /// # Errors
     /// [`DeviceError::Memory`] if `len` bytes must not be pinned. [`DeviceError::Invalid`] if remote writes or atomics are
     /// allowed without local writes.
-    unsafe fn register(&self, start: *mut u8, len: usize, access: Access) -> Result<Region>;
+    unsafe fn register(&self, start: *mut u8, len: usize, access: Access) -> Result<DeviceRegion>;
 
     /// Undoes [`register`](Self::register). When it returns, nothing reads or writes the memory any more. Works that name it later
     /// fail, at either side.
     ///
     /// # Errors
     /// [`DeviceError::Unknown`], [`DeviceError::System`].
-    fn deregister(&self, region: Region) -> Result<()>;
+    fn deregister(&self, region: DeviceRegion) -> Result<()>;
 
     /// Creates a connected queue pair, in the reset state, whose send queue holds at least `depth` works.
     ///
@@ -131,7 +131,7 @@ pub(in crate::comm::ib) trait Device: Send + Sync + fmt::Debug + 'static {
     ///
     /// # Errors
     /// [`DeviceError::Full`], [`DeviceError::Fatal`].
-    unsafe fn post_receive(&self, queue: Queue, id: u64, piece: Piece) -> Result<()>;
+    unsafe fn post_receive(&self, queue: Queue, id: u64, piece: WorkPiece) -> Result<()>;
 
     /// Prepares to send datagrams to another device.
     ///
@@ -170,7 +170,7 @@ pub(in crate::comm::ib) trait Device: Send + Sync + fmt::Debug + 'static {
     /// [`DeviceError::Fatal`], [`DeviceError::System`].
     fn arm(&self, wakes: Wakes) -> Result<()>;
 
-    /// Sleeps until a completion has come since [`arm`](Self::arm), an [`Event`] is there, or the limit has passed. False only in the last
+    /// Sleeps until a completion has come since [`arm`](Self::arm), an [`DeviceEvent`] is there, or the limit has passed. False only in the last
     /// case. One thread at a time.
     ///
     /// # Errors
@@ -178,7 +178,7 @@ pub(in crate::comm::ib) trait Device: Send + Sync + fmt::Debug + 'static {
     fn wait(&self, limit: Duration) -> Result<bool>;
 
     /// The next thing that happened to the device or to a pair without a completion that says so.
-    fn event(&self) -> Option<Event>;
+    fn event(&self) -> Option<DeviceEvent>;
 }
 
 /// A device that has failed wakes no thread: the next look reports it.
@@ -199,7 +199,7 @@ impl<D: Device> Sleeper for D {
 
 /// The limits of a device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(in crate::comm::ib) struct Limits {
+pub(in crate::comm::ib) struct DeviceLimits {
     /// Bytes of a work, or a datagram, whose data travel with the post.
     pub(in crate::comm::ib) inline: usize,
     /// Reads and atomics of a pair that are under way at once, at the side that asks (verbs: `max_rd_atomic`). Those beyond
@@ -271,7 +271,7 @@ impl BitOr for Access {
 
 /// Registered memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::comm::ib) struct Region {
+pub(in crate::comm::ib) struct DeviceRegion {
     /// For works of the device that registered it.
     pub(in crate::comm::ib) local: u32,
     /// For works of the peers of its pairs.
@@ -300,7 +300,7 @@ pub(in crate::comm::ib) enum To<'a> {
         number: u32,
         /// The number of the peer's first packet.
         first_packet: u32,
-        /// Reads and atomics of the peer that are answered at once: [`Limits::answer_depth`] at most, and at least the peer's `read_depth`.
+        /// Reads and atomics of the peer that are answered at once: [`DeviceLimits::answer_depth`] at most, and at least the peer's `read_depth`.
         answer_depth: u8,
         /// The wait of a peer that met no receive, in verbs' code: 1 for 0.01 ms to 31 for 492 ms, then 0 for 655 ms.
         receive_timer: u8,
@@ -308,7 +308,7 @@ pub(in crate::comm::ib) enum To<'a> {
     ReadyToSend {
         /// The number of this side's first packet.
         first_packet: u32,
-        /// Reads and atomics under way at once: [`Limits::read_depth`] at most.
+        /// Reads and atomics under way at once: [`DeviceLimits::read_depth`] at most.
         read_depth: u8,
         /// An answer is awaited for about 4.096 µs times two to this power; 0 means no limit.
         timeout: u8,
@@ -370,7 +370,7 @@ impl To<'_> {
 
 /// What happened without a completion that says so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::comm::ib) enum Event {
+pub(in crate::comm::ib) enum DeviceEvent {
     /// The pair of this number has gone to the error state, for what its peer did or what its own works did. Adapters say so; soft-RoCE does
     /// not. May come more than once for one failure, and after the pair was reset.
     PairFailed(u32),

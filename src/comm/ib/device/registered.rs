@@ -2,13 +2,13 @@
 
 use std::{mem::ManuallyDrop, ops::Deref};
 
-use super::{Access, Device, Piece, Region, Result, slots::Slots};
+use super::{Access, Device, DeviceRegion, Result, WorkPiece, slots::Slots};
 
 /// Slots that a device has registered.
 #[derive(Debug)]
 pub(in crate::comm::ib) struct Registered {
     slots: ManuallyDrop<Slots>,
-    region: Option<Region>,
+    region: Option<DeviceRegion>,
     key: u32,
 }
 
@@ -26,11 +26,11 @@ impl Registered {
     }
 
     /// The first `len` bytes of a slot.
-    pub(in crate::comm::ib) fn piece(&self, slot: usize, len: usize) -> Piece {
-        Piece { start: self.slots.at(slot, len), len, key: self.key }
+    pub(in crate::comm::ib) fn piece(&self, slot: usize, len: usize) -> WorkPiece {
+        WorkPiece { start: self.slots.at(slot, len), len, key: self.key }
     }
 
-    pub(in crate::comm::ib) fn whole(&self, slot: usize) -> Piece {
+    pub(in crate::comm::ib) fn whole(&self, slot: usize) -> WorkPiece {
         self.piece(slot, self.slots.len())
     }
 

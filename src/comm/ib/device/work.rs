@@ -16,26 +16,26 @@ pub(in crate::comm::ib) enum Queue {
     Datagram,
 }
 
-/// Local memory of a work or a receive. The key is that of a [`Region`](super::Region) which holds all of it; nobody looks at
+/// Local memory of a work or a receive. The key is that of a [`DeviceRegion`](super::Region) which holds all of it; nobody looks at
 /// the key of inline data, nor of an empty piece.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::comm::ib) struct Piece {
+pub(in crate::comm::ib) struct WorkPiece {
     pub(in crate::comm::ib) start: *mut u8,
     pub(in crate::comm::ib) len: usize,
     pub(in crate::comm::ib) key: u32,
 }
 
-impl Piece {
+impl WorkPiece {
     /// No memory.
-    pub(in crate::comm::ib) const NONE: Piece = Piece { start: std::ptr::dangling_mut(), len: 0, key: 0 };
+    pub(in crate::comm::ib) const NONE: WorkPiece = WorkPiece { start: std::ptr::dangling_mut(), len: 0, key: 0 };
 }
 
 // SAFETY: an address; only unsafe calls access what is there, and say when.
-unsafe impl Send for Piece {}
+unsafe impl Send for WorkPiece {}
 // SAFETY: as above.
-unsafe impl Sync for Piece {}
+unsafe impl Sync for WorkPiece {}
 
-/// Memory at the peer: an address there, and the key of a [`Region`](super::Region) which holds all of it.
+/// Memory at the peer: an address there, and the key of a [`DeviceRegion`](super::Region) which holds all of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::comm::ib) struct Target {
     pub(in crate::comm::ib) start: u64,
@@ -47,12 +47,12 @@ pub(in crate::comm::ib) struct Target {
 pub(in crate::comm::ib) struct Work {
     /// Comes back in the completion.
     pub(in crate::comm::ib) id: u64,
-    pub(in crate::comm::ib) kind: Kind,
+    pub(in crate::comm::ib) kind: Opcode,
     /// Eight bytes for an atomic.
-    pub(in crate::comm::ib) local: Piece,
+    pub(in crate::comm::ib) local: WorkPiece,
     /// Asks for a completion if the work succeeds.
     pub(in crate::comm::ib) signaled: bool,
-    /// The data of a write or a send are taken during the post: [`Limits::inline`](super::Limits::inline) bytes at most.
+    /// The data of a write or a send are taken during the post: [`DeviceLimits::inline`](super::Limits::inline) bytes at most.
     pub(in crate::comm::ib) inline: bool,
     /// Starts after all earlier reads and atomics of the pair have completed.
     pub(in crate::comm::ib) fence: bool,
@@ -60,7 +60,7 @@ pub(in crate::comm::ib) struct Work {
 
 /// What a work does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::comm::ib) enum Kind {
+pub(in crate::comm::ib) enum Opcode {
     /// Into the next receive of the peer's shared queue, whose completion brings the immediate value.
     Send { immediate: Option<u32> },
     /// From the local piece into the peer's memory.
@@ -84,7 +84,7 @@ pub(in crate::comm::ib) struct Datagram {
     pub(in crate::comm::ib) number: u32,
     /// Its Q_Key.
     pub(in crate::comm::ib) key: u32,
-    pub(in crate::comm::ib) local: Piece,
+    pub(in crate::comm::ib) local: WorkPiece,
     pub(in crate::comm::ib) signaled: bool,
     pub(in crate::comm::ib) inline: bool,
 }
@@ -96,11 +96,11 @@ pub(in crate::comm::ib) struct Completion {
     pub(in crate::comm::ib) id: u64,
     /// The number of the pair of this device that it is about; for a receive, the one that the message came to.
     pub(in crate::comm::ib) number: u32,
-    pub(in crate::comm::ib) outcome: Outcome,
+    pub(in crate::comm::ib) outcome: WorkOutcome,
 }
 
 /// How a work, a receive or a datagram ended.
-pub(in crate::comm::ib) type Outcome = Result<Done, Failure>;
+pub(in crate::comm::ib) type WorkOutcome = Result<Done, WorkFailure>;
 
 /// What has succeeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -125,7 +125,7 @@ pub(in crate::comm::ib) enum Done {
 
 /// Why something has failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(in crate::comm::ib) enum Failure {
+pub(in crate::comm::ib) enum WorkFailure {
     #[error("no answer from the peer's adapter after all retries")]
     RetryExceeded,
     #[error("the peer had no receive posted after all retries")]

@@ -1,18 +1,18 @@
 //! Frames on a connection, and on the next one if that breaks: what `protocol::replay` says, done with slots.
 
 use super::{
-    super::device::{Device, DeviceError, Failure, Kind, Outcome, Piece, Work},
+    super::device::{Device, DeviceError, Opcode, Work, WorkFailure, WorkOutcome, WorkPiece},
     Arrived, Links, Posted, Sent,
-    one_sided::What,
+    one_sided::SlotWork,
 };
 use crate::comm::{
     am::wire::{Broken, Result},
     protocol::{
         absence::Absence,
-        connection::Event,
+        connection::PairEvent,
         replay::{
-            self, Fate,
-            header::{self, HEADER, Header},
+            self, ItemFate, ItemKind,
+            header::{HEADER, Header, HeaderKind},
             report::When,
         },
     },
@@ -23,11 +23,11 @@ impl<D: Device> Links<D> {
     pub(super) fn send_frame(&mut self, to: usize, bytes: &[u8]) -> Result<bool> {
         let Some(slot) = self.free_sends.pop() else { return Ok(false) };
         let peer = self.peers.meet(to);
-        let header = Header { what: header::What::Frame(peer.replay.posts(replay::Kind::Frame, slot)), seen: peer.replay.seen() };
+        let header = Header { what: HeaderKind::Frame(peer.replay.posts(ItemKind::Frame, slot)), seen: peer.replay.seen() };
         peer.report.leaves(header.seen);
         self.sends.write(slot, 0, &header.encode());
         self.sends.write(slot, HEADER, bytes);
-        self.sent[slot] = Sent { to, serial: 0, len: HEADER + bytes.len(), what: What::Frame };
+        self.sent[slot] = Sent { to, serial: 0, len: HEADER + bytes.len(), what: SlotWork::Frame };
         self.post(to, &[Posted::Send(slot)])?;
         self.act()?;
         Ok(true)
@@ -35,27 +35,27 @@ impl<D: Device> Links<D> {
 
     /// The work of a slot. Of a chain only the last one is signaled: its completion is that of all.
     fn work(&self, what: Posted, signaled: bool) -> Work {
-        let send = Kind::Send { immediate: None };
+        let send = Opcode::Send { immediate: None };
         let (kind, local) = match what {
             Posted::Send(slot) => {
                 let Sent { len, what, .. } = self.sent[slot];
                 let copy = || self.sends.piece(slot, len);
                 match what {
-                    What::Frame => (send, copy()),
-                    What::Write { to } => (Kind::Write { to }, copy()),
-                    What::Read { from, .. } => (Kind::Read { from }, copy()),
-                    What::Straight { kind, lent, .. } => (kind, lent),
+                    SlotWork::Frame => (send, copy()),
+                    SlotWork::Write { to } => (Opcode::Write { to }, copy()),
+                    SlotWork::Read { from, .. } => (Opcode::Read { from }, copy()),
+                    SlotWork::Straight { kind, lent, .. } => (kind, lent),
                 }
             }
             Posted::Control(slot) => (send, self.controls.piece(slot, HEADER)),
             // To the target of the last write. It moves nothing.
             Posted::Mark(to) => match self.peers.get(to).and_then(|peer| Some(self.sent[peer.completions.last()?].what)) {
-                Some(What::Write { to }) => (Kind::Write { to }, Piece::NONE),
+                Some(SlotWork::Write { to }) => (Opcode::Write { to }, WorkPiece::NONE),
                 _ => unreachable!("a mark stands behind a write that has not ended"),
             },
             _ => unreachable!("receives and datagrams are not posted to a peer"),
         };
-        let inline = !matches!(kind, Kind::Read { .. }) && local.len <= self.device.limits().inline;
+        let inline = !matches!(kind, Opcode::Read { .. }) && local.len <= self.device.limits().inline;
         Work { id: what.id(), kind, local, signaled, inline, fence: false }
     }
 
@@ -128,7 +128,7 @@ impl<D: Device> Links<D> {
             self.bytes += len as u64;
         }
         if was_idle {
-            self.tell(to, Event::Used);
+            self.tell(to, PairEvent::Used);
         }
         let Some(why) = why else { return Ok(()) };
         for what in &what[taken..] {
@@ -172,14 +172,14 @@ impl<D: Device> Links<D> {
         let mut is_behind = false;
         for (fate, _) in fates {
             match fate {
-                Fate::Again(slot) => {
+                ItemFate::Again(slot) => {
                     is_behind = true;
                     self.replayed += 1;
                     self.post(from, &[Posted::Send(slot)])?;
                 }
-                Fate::Done(slot) | Fate::Unknown(slot) => {
+                ItemFate::Done(slot) | ItemFate::Unknown(slot) => {
                     // A write, and a read before it is done again.
-                    let overtakes = is_behind && !matches!(self.sent[slot].what, What::Frame);
+                    let overtakes = is_behind && !matches!(self.sent[slot].what, SlotWork::Frame);
                     self.peers.meet(from).overtook += u64::from(overtakes);
                     self.gone.push(slot);
                 }
@@ -194,7 +194,7 @@ impl<D: Device> Links<D> {
         let peer = self.peers.meet(to);
         peer.replay.is_over();
         if let Some((_, epoch, _)) = peer.pair {
-            self.tell(to, Event::Broken { epoch });
+            self.tell(to, PairEvent::Broken { epoch });
         }
     }
 
@@ -207,7 +207,7 @@ impl<D: Device> Links<D> {
     }
 
     /// The adapter has done, or has not done, a work that was posted to a peer, and all before it. `slot` is their last slot.
-    pub(super) fn is_posted(&mut self, to: usize, slot: Option<usize>, serial: u64, outcome: Outcome) -> Result<()> {
+    pub(super) fn is_posted(&mut self, to: usize, slot: Option<usize>, serial: u64, outcome: WorkOutcome) -> Result<()> {
         if let (Some(slot), Ok(_)) = (slot, outcome) {
             let gone = &mut self.gone;
             self.peers.meet(to).replay.completed(slot, |slot| gone.push(slot));
@@ -217,7 +217,7 @@ impl<D: Device> Links<D> {
         completions.completes(serial);
         let is_idle = !completions.is_open();
         // It would be refused again.
-        if let Err(failure @ (Failure::RemoteAccess | Failure::RemoteInvalid)) = outcome {
+        if let Err(failure @ (WorkFailure::RemoteAccess | WorkFailure::RemoteInvalid)) = outcome {
             return Err(Broken(format!("rank {to} refuses a transfer: {failure}")));
         }
         if let Err(failure) = outcome {
@@ -225,7 +225,7 @@ impl<D: Device> Links<D> {
         }
         // Nobody else asks for it.
         if is_idle && (self.is_short || !self.connections.is_ready(to)) {
-            self.tell(to, Event::Acknowledged);
+            self.tell(to, PairEvent::Acknowledged);
         }
         Ok(())
     }
@@ -241,14 +241,14 @@ impl<D: Device> Links<D> {
         if let Some((_, epoch, _)) = self.peers.get(from).and_then(|peer| peer.pair)
             && !self.connections.is_ready(from)
         {
-            self.tell(from, Event::Data { epoch });
+            self.tell(from, PairEvent::Data { epoch });
         }
         let now = self.device.now();
         let peer = self.peers.meet(from);
         let arrival = match what {
-            header::What::Frame(number) => Some(peer.replay.arrived(number)),
-            header::What::Seen => None,
-            header::What::Opens => {
+            HeaderKind::Frame(number) => Some(peer.replay.arrived(number)),
+            HeaderKind::Seen => None,
+            HeaderKind::Opens => {
                 peer.report.hears(seen);
                 self.post_receive(slot)?;
                 return self.reopen(from);
@@ -258,9 +258,9 @@ impl<D: Device> Links<D> {
         peer.replay.acknowledged(seen, |slot| gone.push(slot)).ok_or_else(|| contradicts(from))?;
         self.let_go()?;
         match arrival {
-            Some(replay::Arrival::Next) => self.arrivals.push_back(Arrived { from, slot, len }),
-            Some(replay::Arrival::Gap) => return Err(Broken(format!("a frame of rank {from} is missing"))),
-            Some(replay::Arrival::Seen) | None => return Ok(self.post_receive(slot)?),
+            Some(replay::FrameArrival::Next) => self.arrivals.push_back(Arrived { from, slot, len }),
+            Some(replay::FrameArrival::Gap) => return Err(Broken(format!("a frame of rank {from} is missing"))),
+            Some(replay::FrameArrival::Seen) | None => return Ok(self.post_receive(slot)?),
         }
         let peer = self.peers.meet(from);
         let when = peer.report.arrives(peer.replay.seen(), now);

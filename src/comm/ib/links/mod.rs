@@ -30,8 +30,8 @@ use std::{
     time::Duration,
 };
 
-use self::{one_sided::What, posted::Posted, wire::FRAME};
-use super::device::{self, Completion, Device, Handle, Pair, Queue, ROUTE_HEADER, Region, Registered, Work};
+use self::{one_sided::SlotWork, posted::Posted, wire::FRAME};
+use super::device::{self, Completion, Device, DeviceRegion, Handle, Pair, Queue, ROUTE_HEADER, Registered, Work};
 use crate::comm::{
     am::{
         frame::Frames,
@@ -41,7 +41,7 @@ use crate::comm::{
     protocol::{
         absence::Absences,
         completions::Completions,
-        connection::{Action, Connections, Event, LENGTH, Settings},
+        connection::{Action, ConnectionSettings, Connections, LENGTH, PairEvent},
         replay::{self, Replay, header::HEADER, report::Report},
     },
     start::devices::directory::Directory,
@@ -107,7 +107,7 @@ pub(super) struct Links<D: Device> {
     acts: bool,
     /// There may be more peers than queue pairs, so the machine has to know which connections are in use.
     is_short: bool,
-    peers: Peers<Peer>,
+    peers: Peers<LinkPeer>,
     /// The peers of queue pairs, by the pairs' numbers.
     owners: HashMap<u32, usize, FxBuildHasher>,
     /// In RESET.
@@ -125,7 +125,7 @@ pub(super) struct Links<D: Device> {
     /// Slots that are to be posted in a chain; empty, kept for its memory.
     posted: Vec<Posted>,
     /// Memory that is open to peers.
-    opened: Vec<Region>,
+    opened: Vec<DeviceRegion>,
     /// Slots that hold what was read; transfers that went straight and have ended.
     read: VecDeque<usize>,
     /// Copied reads that are not handed out.
@@ -168,7 +168,7 @@ struct Sent {
     /// Which of the works that were posted to that peer.
     serial: u64,
     len: usize,
-    what: What,
+    what: SlotWork,
 }
 
 /// A message in a slot of the receives.
@@ -181,7 +181,7 @@ struct Arrived {
 
 /// What is kept of a peer that was met.
 #[derive(Debug, Default)]
-struct Peer {
+struct LinkPeer {
     /// The queue pair that it has, the epoch that it has it for, and the number of the first packet that it sends.
     pair: Option<(Pair, u32, u32)>,
     handle: Option<Handle>,
@@ -203,12 +203,12 @@ struct Peer {
     failures: u32,
 }
 
-impl Peer {
+impl LinkPeer {
     /// Returns true if no completion of a work is asked for: short writes in a row. A [mark](Links::mark) will stand behind them.
     fn is_silent(&mut self, own: usize, what: Posted, sent: &[Sent], silent: &mut Vec<usize>) -> bool {
         // The end of a message without a frame lets no slot go, so it is none of the silent writes before it.
         let Posted::Send(slot) = what else { return false };
-        if slot >= SENDS || !matches!(sent[slot].what, What::Write { .. }) {
+        if slot >= SENDS || !matches!(sent[slot].what, SlotWork::Write { .. }) {
             self.completions.asks();
             return false;
         }
@@ -230,7 +230,7 @@ impl Peer {
 impl<D: Device> Links<D> {
     /// # Errors
     /// What the device says.
-    pub(super) fn new(device: D, directory: Arc<Directory>, settings: Settings) -> device::Result<Self> {
+    pub(super) fn new(device: D, directory: Arc<Directory>, settings: ConnectionSettings) -> device::Result<Self> {
         let sends = Registered::new(&device, SENDS, HEADER + FRAME)?;
         let receives = Registered::new(&device, RECEIVES, HEADER + FRAME)?;
         let controls = Registered::new(&device, CONTROLS, HEADER)?;
@@ -239,7 +239,7 @@ impl<D: Device> Links<D> {
         let links = Links {
             device: Arc::new(device),
             directory,
-            connections: Connections::new(Settings { budget, ..settings }),
+            connections: Connections::new(ConnectionSettings { budget, ..settings }),
             actions: VecDeque::new(),
             acts: false,
             is_short: budget < settings.endpoints.saturating_sub(1),
@@ -249,7 +249,7 @@ impl<D: Device> Links<D> {
             sends,
             free_sends: (0..SENDS).collect(),
             free_straight: (SENDS..SENDS + STRAIGHT_SLOTS).collect(),
-            sent: vec![Sent { to: 0, serial: 0, len: 0, what: What::Frame }; SENDS + STRAIGHT_SLOTS],
+            sent: vec![Sent { to: 0, serial: 0, len: 0, what: SlotWork::Frame }; SENDS + STRAIGHT_SLOTS],
             gone: Vec::new(),
             chain: Vec::new(),
             posted: Vec::new(),
@@ -305,10 +305,10 @@ impl<D: Device> Links<D> {
     fn is_ready(&mut self, to: usize) -> Result<bool> {
         let peer = self.peers.meet(to);
         if self.connections.is_ready(to) {
-            return Ok(peer.replay.may_post(replay::Kind::Frame));
+            return Ok(peer.replay.may_post(replay::ItemKind::Frame));
         }
         if !std::mem::replace(&mut peer.wanted, true) {
-            self.tell(to, Event::Wanted);
+            self.tell(to, PairEvent::Wanted);
             self.act()?;
         }
         Ok(false)
@@ -368,7 +368,7 @@ impl<D: Device> Links<D> {
             self.look_for_lost()?;
             while let Some(event) = self.device.event() {
                 // What is posted to a pair that failed fails by its completion, and the event may be of an earlier life of the pair.
-                if event == device::Event::Fatal {
+                if event == device::DeviceEvent::Fatal {
                     return Err(Broken("the adapter does not work any more".into()));
                 }
             }
@@ -382,7 +382,7 @@ impl<D: Device> Links<D> {
     }
 
     /// Tells the machine of connections what has happened. What it says to that is done by [`act`](Self::act).
-    fn tell(&mut self, peer: usize, event: Event) {
+    fn tell(&mut self, peer: usize, event: PairEvent) {
         self.actions.extend(self.connections.on_event(self.device.now(), peer, event));
     }
 

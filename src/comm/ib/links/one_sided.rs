@@ -5,8 +5,8 @@
 //! once, which breaks the connection if its work is still under way; what it was to do is done by nobody then.
 
 use super::{
-    super::device::{Access, Device, Kind, Piece, Region, Target},
-    Links, Peer, Posted, SENDS, Sent,
+    super::device::{Access, Device, DeviceRegion, Opcode, Target, WorkPiece},
+    LinkPeer, Links, Posted, SENDS, Sent,
     wire::FOR_ANSWERS,
 };
 use crate::comm::{
@@ -16,7 +16,7 @@ use crate::comm::{
 
 /// What was posted from a slot.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum What {
+pub(super) enum SlotWork {
     Frame,
     Write {
         to: Target,
@@ -28,17 +28,17 @@ pub(super) enum What {
     },
     /// A write or a read. Once it is given up it has no region, and moves nothing.
     Straight {
-        kind: Kind,
-        lent: Piece,
-        region: Option<Region>,
+        kind: Opcode,
+        lent: WorkPiece,
+        region: Option<DeviceRegion>,
         id: BulkId,
     },
 }
 
-impl What {
+impl SlotWork {
     /// The memory that is lent for it, once.
-    pub(super) fn take_region(&mut self) -> Option<Region> {
-        if let What::Straight { region, .. } = self { region.take() } else { None }
+    pub(super) fn take_region(&mut self) -> Option<DeviceRegion> {
+        if let SlotWork::Straight { region, .. } = self { region.take() } else { None }
     }
 }
 
@@ -61,19 +61,19 @@ impl<D: Device> Links<D> {
         let peer = self.peers.meet(with);
         peer.replay.all_are_handled();
         peer.transfers.begun += count as u64;
-        let kind = if reads.is_some() { replay::Kind::Read } else { replay::Kind::Write };
+        let kind = if reads.is_some() { replay::ItemKind::Read } else { replay::ItemKind::Write };
         let mut at = reads.map_or(0, |(_, at)| at);
         let mut posted = std::mem::take(&mut self.posted);
         for &wire::Piece { there: start, key, here, len } in &pieces[..count] {
             let Some(slot) = self.free_sends.pop() else { break };
             peer.replay.posts(kind, slot);
-            let place = Target { start, key };
+            let place = Target { start, key: key.short() };
             let what = match reads {
-                Some((origin, _)) => What::Read { from: place, origin, at },
+                Some((origin, _)) => SlotWork::Read { from: place, origin, at },
                 None => {
                     // SAFETY: the caller's promise.
                     unsafe { self.sends.write_from(slot, here, len) };
-                    What::Write { to: place }
+                    SlotWork::Write { to: place }
                 }
             };
             at += len;
@@ -92,13 +92,13 @@ impl<D: Device> Links<D> {
         while let Some(slot) = self.gone.pop() {
             let Sent { to, len, ref mut what, .. } = self.sent[slot];
             let region = what.take_region();
-            if let What::Write { .. } | What::Straight { .. } = what {
+            if let SlotWork::Write { .. } | SlotWork::Straight { .. } = what {
                 self.peers.meet(to).ends();
             }
             match *what {
-                What::Frame | What::Write { .. } => self.free_sends.push(slot),
-                What::Read { .. } => self.read.push_back(slot),
-                What::Straight { id, .. } => {
+                SlotWork::Frame | SlotWork::Write { .. } => self.free_sends.push(slot),
+                SlotWork::Read { .. } => self.read.push_back(slot),
+                SlotWork::Straight { id, .. } => {
                     if let Some(region) = region {
                         self.device.deregister(region)?;
                         self.ended.push(Ended { id, len });
@@ -113,7 +113,7 @@ impl<D: Device> Links<D> {
     /// See [`Wire::cancel`](wire::Wire::cancel).
     pub(super) fn give_up(&mut self, which: BulkId) {
         for sent in &mut self.sent[SENDS..] {
-            let What::Straight { kind: Kind::Write { to: place } | Kind::Read { from: place }, id, .. } = sent.what else {
+            let SlotWork::Straight { kind: Opcode::Write { to: at } | Opcode::Read { from: at }, id, .. } = sent.what else {
                 continue;
             };
             let Some(region) = (if id == which { sent.what.take_region() } else { None }) else { continue };
@@ -122,8 +122,8 @@ impl<D: Device> Links<D> {
                 self.ended.push(Ended { id, len: 0 });
             }
             // If it is posted again it moves nothing.
-            let kind = Kind::Write { to: place };
-            (sent.len, sent.what) = (0, What::Straight { kind, lent: Piece::NONE, region: None, id });
+            let kind = Opcode::Write { to: at };
+            (sent.len, sent.what) = (0, SlotWork::Straight { kind, lent: WorkPiece::NONE, region: None, id });
         }
     }
 }
@@ -134,7 +134,7 @@ impl<D: Device> OneSided for Links<D> {
         // SAFETY: the caller's promise.
         let region = unsafe { self.device.register(start, len, access) }.map_err(|error| error.to_string())?;
         self.opened.push(region);
-        Ok(Opened { key: region.remote, id: region.id })
+        Ok(Opened { key: region.remote.into(), id: region.id })
     }
 
     fn shut(&mut self, opened: Opened) -> Result<()> {
@@ -171,16 +171,16 @@ impl<D: Device> OneSided for Links<D> {
             self.free_straight.push(slot);
             return Ok(false);
         };
-        let (place, lent) = (Target { start, key }, Piece { start: here, len, key: region.local });
+        let (place, lent) = (Target { start, key: key.short() }, WorkPiece { start: here, len, key: region.local });
         let (again, kind) = match reads {
-            true => (replay::Kind::Read, Kind::Read { from: place }),
-            false => (replay::Kind::Write, Kind::Write { to: place }),
+            true => (replay::ItemKind::Read, Opcode::Read { from: place }),
+            false => (replay::ItemKind::Write, Opcode::Write { to: place }),
         };
         let peer = self.peers.meet(with);
         peer.replay.all_are_handled();
         peer.transfers.begun += 1;
         peer.replay.posts(again, slot);
-        self.sent[slot] = Sent { to: with, serial: 0, len, what: What::Straight { kind, lent, region: Some(region), id } };
+        self.sent[slot] = Sent { to: with, serial: 0, len, what: SlotWork::Straight { kind, lent, region: Some(region), id } };
         self.post(with, &[Posted::Send(slot)])?;
         self.act()?;
         Ok(true)
@@ -190,7 +190,7 @@ impl<D: Device> OneSided for Links<D> {
         let is_any = !self.read.is_empty();
         while let Some(slot) = self.read.pop_front() {
             let Sent { to, len, what, .. } = self.sent[slot];
-            if let What::Read { origin, at, .. } = what {
+            if let SlotWork::Read { origin, at, .. } = what {
                 self.sends.look(slot, len, |bytes| each(origin, at, bytes));
             }
             self.peers.meet(to).ends();
@@ -224,7 +224,7 @@ impl<D: Device> OneSided for Links<D> {
     }
 
     fn transfers(&self, with: usize) -> Transfers {
-        let counted = |peer: &Peer| Transfers { ended: peer.transfers.ended - peer.overtook, ..peer.transfers };
+        let counted = |peer: &LinkPeer| Transfers { ended: peer.transfers.ended - peer.overtook, ..peer.transfers };
         self.peers.get(with).map(counted).unwrap_or_default()
     }
 }

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::comm::{
     am::wire::{Broken, Result},
-    protocol::connection::{Action, Address, Event, LENGTH},
+    protocol::connection::{Action, LENGTH, PairAddress, PairEvent},
 };
 
 impl<D: Device> Links<D> {
@@ -30,15 +30,15 @@ impl<D: Device> Links<D> {
         let (peer, event) = match action {
             Action::Send { peer, bytes } => return self.send_datagram(peer, &bytes),
             Action::Prepare { peer, epoch } => {
-                let prepared = self.prepare(peer, epoch).map(|address| Event::Prepared { epoch, address });
+                let prepared = self.prepare(peer, epoch).map(|address| PairEvent::Prepared { epoch, address });
                 (peer, self.or_failed(peer, epoch, prepared)?)
             }
             Action::Connect { peer, epoch, remote } => {
-                let connected = self.connect(peer, remote).map(|()| Event::Connected { epoch });
+                let connected = self.connect(peer, remote).map(|()| PairEvent::Connected { epoch });
                 (peer, self.or_failed(peer, epoch, connected)?)
             }
             Action::Release { peer, epoch } => {
-                let released = self.release(peer)?.map(|()| Event::Released { epoch });
+                let released = self.release(peer)?.map(|()| PairEvent::Released { epoch });
                 let released = self.or_failed(peer, epoch, released)?;
                 self.tell(peer, released);
                 // What came for it while it was closed asks again; and what it may not have seen goes there once more.
@@ -49,7 +49,7 @@ impl<D: Device> Links<D> {
                     self.absences.ends(peer);
                     return Ok(());
                 }
-                (peer, Event::Wanted)
+                (peer, PairEvent::Wanted)
             }
             Action::Ready { peer, .. } => {
                 let ready = self.peers.meet(peer);
@@ -59,21 +59,21 @@ impl<D: Device> Links<D> {
                 return self.send_due();
             }
             Action::Hold { peer, .. } if self.peers.meet(peer).completions.is_open() => return Ok(()),
-            Action::Hold { peer, .. } => (peer, Event::Acknowledged),
+            Action::Hold { peer, .. } => (peer, PairEvent::Acknowledged),
         };
         self.tell(peer, event);
         Ok(())
     }
 
     /// The event that answers a step. A failed step is tried again, up to [`FAILURES`] times in a row.
-    fn or_failed(&mut self, peer: usize, epoch: u32, step: device::Result<Event>) -> Result<Event> {
+    fn or_failed(&mut self, peer: usize, epoch: u32, step: device::Result<PairEvent>) -> Result<PairEvent> {
         let failures = &mut self.peers.meet(peer).failures;
         match step {
             Ok(event) => Ok(event),
             Err(error) if *failures == FAILURES => Err(Broken(format!("connecting to rank {peer}: {error}"))),
             Err(_) => {
                 *failures += 1;
-                Ok(Event::Failed { epoch })
+                Ok(PairEvent::Failed { epoch })
             }
         }
     }
@@ -105,7 +105,7 @@ impl<D: Device> Links<D> {
     }
 
     /// A queue pair in INIT, for a peer. If a step fails there is none.
-    fn prepare(&mut self, peer: usize, epoch: u32) -> device::Result<Address> {
+    fn prepare(&mut self, peer: usize, epoch: u32) -> device::Result<PairAddress> {
         let pair = match self.spare.pop() {
             Some(pair) => pair,
             None => self.device.create(SENDS + STRAIGHT_SLOTS + CONTROLS + 1)?,
@@ -119,14 +119,14 @@ impl<D: Device> Links<D> {
         let sequence = self.random.below(device::NUMBERS as usize) as u32;
         self.peers.meet(peer).pair = Some((pair, epoch, sequence));
         self.owners.insert(pair.number, peer);
-        Ok(Address { queue_pair: pair.number, sequence })
+        Ok(PairAddress { queue_pair: pair.number, sequence })
     }
 
-    fn connect(&mut self, peer: usize, remote: Address) -> device::Result<()> {
+    fn connect(&mut self, peer: usize, remote: PairAddress) -> device::Result<()> {
         const NOT_MET: DeviceError = DeviceError::Invalid("a peer without an address or a queue pair");
         let (pair, _, first_packet) = self.peers.get(peer).and_then(|peer| peer.pair).ok_or(NOT_MET)?;
         let address = self.address_of(peer).ok_or(NOT_MET)?;
-        let device::Limits { read_depth, answer_depth, .. } = *self.device.limits();
+        let device::DeviceLimits { read_depth, answer_depth, .. } = *self.device.limits();
         let (number, first) = (remote.queue_pair, remote.sequence);
         let receive =
             To::ReadyToReceive { peer: &address, number, first_packet: first, answer_depth, receive_timer: RECEIVE_TIMER };

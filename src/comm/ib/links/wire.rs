@@ -39,7 +39,7 @@ pub(super) const FOR_ANSWERS: usize = 16;
 
 impl<D: Device> Wire for Links<D> {
     fn limits(&self) -> Limits {
-        let device::Limits { longest_message, reads, .. } = *self.device.limits();
+        let device::DeviceLimits { longest_message, reads, .. } = *self.device.limits();
         let longest = longest_message.min(LONGEST);
         let one_sided = OneSidedLimits { copied: COPIED, straight: STRAIGHT_FROM, longest, run: RUN, reads };
         Limits { frame: FRAME, bulk: None, one_sided: Some(one_sided), by_agents: true }
@@ -122,13 +122,13 @@ mod tests {
         },
         ib::{
             device::{Target, Wakes},
-            links::{DEPTHS, Sent, one_sided::What},
+            links::{DEPTHS, Sent, one_sided::SlotWork},
             soft::{Fabric, Rules},
             tests::faulty::{Faulty, Rates},
         },
         kit::random::Random,
         protocol::{
-            connection::{Settings, Way},
+            connection::{ConnectionSettings, SetupWay},
             replay,
         },
         start::devices::directory::Directory,
@@ -141,8 +141,8 @@ mod tests {
         let directory = Arc::new(Directory::shared(ENDPOINTS).unwrap());
         let wire = |endpoint| {
             let device = Faulty::new(fabric.open(DEPTHS).unwrap(), rates, seed + endpoint as u64);
-            let way = if seed.is_multiple_of(3) { Way::Serial } else { Way::Overlapped };
-            let settings = Settings { endpoint, endpoints: ENDPOINTS, token: u128::from(seed), way, budget };
+            let way = if seed.is_multiple_of(3) { SetupWay::Serial } else { SetupWay::Overlapped };
+            let settings = ConnectionSettings { endpoint, endpoints: ENDPOINTS, token: u128::from(seed), way, budget };
             Links::new(device, directory.clone(), settings).unwrap()
         };
         (0..ENDPOINTS).map(wire).collect()
@@ -363,19 +363,19 @@ mod tests {
         exchange(&mut wires, 1, 0, 2);
         // SAFETY: the words outlive the wires.
         let key = unsafe { wires[1].open(words.as_mut_ptr().cast(), 64) }.unwrap().key;
-        let place = Target { start: words.as_ptr().expose_provenance() as u64, key };
+        let place = Target { start: words.as_ptr().expose_provenance() as u64, key: key.short() };
         let wire = &mut wires[0];
         while wire.receive().unwrap().is_some() {}
         // As if they had been posted before the connection broke; the peer has seen the frame, and so has the write happened.
-        let kinds = [What::Read { from: place, origin: 3, at: 0 }, What::Write { to: place }, What::Frame];
+        let kinds = [SlotWork::Read { from: place, origin: 3, at: 0 }, SlotWork::Write { to: place }, SlotWork::Frame];
         let slots: Vec<usize> = kinds.iter().map(|_| wire.free_sends.pop().unwrap()).collect();
         let peer = wire.peers.meet(1);
         let mut seen = 0;
         for (&slot, what) in slots.iter().zip(kinds) {
             let kind = match what {
-                What::Read { .. } => replay::Kind::Read,
-                What::Frame => replay::Kind::Frame,
-                _ => replay::Kind::Write,
+                SlotWork::Read { .. } => replay::ItemKind::Read,
+                SlotWork::Frame => replay::ItemKind::Frame,
+                _ => replay::ItemKind::Write,
             };
             seen = peer.replay.posts(kind, slot);
             wire.sent[slot] = Sent { to: 1, serial: 0, len: 8, what };

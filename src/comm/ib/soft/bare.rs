@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::{
     super::{
-        device::{Access, Completion, Device, Kind, Pair, Piece, Region, Target, To, Work},
+        device::{Access, Completion, Device, DeviceRegion, Opcode, Pair, Target, To, Work, WorkPiece},
         links::DEPTHS,
     },
     Fabric, Rules, SoftDevice,
@@ -15,15 +15,15 @@ const AHEAD: usize = 32;
 
 /// Two devices of one fabric, and a pair of each, which are connected. One thread drives both.
 pub struct Bare {
-    ends: [End; 2],
+    ends: [BareEnd; 2],
     polled: Vec<Completion>,
 }
 
-struct End {
+struct BareEnd {
     // Dropped first: after that nobody uses the memory.
     device: SoftDevice,
     pair: Pair,
-    region: Region,
+    region: DeviceRegion,
     memory: Vec<u64>,
 }
 
@@ -41,10 +41,10 @@ impl Bare {
             let mut memory = vec![1_u64; bytes.div_ceil(size_of::<u64>())];
             // SAFETY: the memory is the end's, which drops its device before, and touched by works alone.
             let region = unsafe { device.register(memory.as_mut_ptr().cast(), size_of_val(&*memory), Access::ALL) };
-            End { pair: device.create(AHEAD).expect("a pair"), region: region.expect("a region"), device, memory }
+            BareEnd { pair: device.create(AHEAD).expect("a pair"), region: region.expect("a region"), device, memory }
         });
         for (own, peer) in [(0, 1), (1, 0)] {
-            let (own, peer): (&End, &End) = (&ends[own], &ends[peer]);
+            let (own, peer): (&BareEnd, &BareEnd) = (&ends[own], &ends[peer]);
             let address = peer.device.address();
             let steps = [
                 To::Init { access: Access::ALL },
@@ -67,7 +67,7 @@ impl Bare {
     /// # Panics
     /// The memory has fewer bytes, or the device does not write.
     pub fn write(&mut self, bytes: usize, count: usize) {
-        self.run(bytes, count, |to| Kind::Write { to });
+        self.run(bytes, count, |to| Opcode::Write { to });
     }
 
     /// Reads `bytes` bytes `count` times, and waits until all have landed.
@@ -75,15 +75,15 @@ impl Bare {
     /// # Panics
     /// As [`write`](Self::write).
     pub fn read(&mut self, bytes: usize, count: usize) {
-        self.run(bytes, count, |from| Kind::Read { from });
+        self.run(bytes, count, |from| Opcode::Read { from });
     }
 
-    fn run(&mut self, bytes: usize, count: usize, kind: impl Fn(Target) -> Kind) {
+    fn run(&mut self, bytes: usize, count: usize, kind: impl Fn(Target) -> Opcode) {
         let [own, peer] = &self.ends;
         let target = Target { start: peer.memory.as_ptr().addr() as u64, key: peer.region.remote };
-        let local = Piece { start: own.memory.as_ptr().cast_mut().cast(), len: bytes, key: own.region.local };
+        let local = WorkPiece { start: own.memory.as_ptr().cast_mut().cast(), len: bytes, key: own.region.local };
         let kind = kind(target);
-        let inline = matches!(kind, Kind::Write { .. }) && bytes <= own.device.limits().inline;
+        let inline = matches!(kind, Opcode::Write { .. }) && bytes <= own.device.limits().inline;
         let work = Work { id: 0, kind, local, signaled: true, inline, fence: false };
         let (mut posted, mut done) = (0, 0);
         while done < count {

@@ -9,20 +9,20 @@ use std::time::Duration;
 use super::{
     landing,
     packet::{Content, HEADER, Packet},
-    pair::{Place, after, is_answered},
+    pair::{PairId, after, is_answered},
     port::{DATAGRAM, datagram_key, deliver, pin},
     socket::is_far,
-    traffic::{State, Trouble, reach, try_again},
+    traffic::{FabricState, Trouble, reach, try_again},
 };
 use crate::{
-    comm::ib::device::{Access, Done, Failure, Kind, State as PairState},
+    comm::ib::device::{Access, Done, Opcode, State as PairState, WorkFailure},
     memory::kernels,
 };
 
 /// Packets that are taken before other things have their turn.
 const AT_ONCE: usize = 64;
 
-impl State {
+impl FabricState {
     /// Takes the packets that have come, and sends what found no room before.
     pub(super) fn exchange(&mut self, now: Duration) {
         if let Some(socket) = &mut self.socket {
@@ -54,7 +54,7 @@ impl State {
 
     fn take(&mut self, from: u64, bytes: &[u8], now: Duration) {
         let Some((packet, data)) = Packet::decode(bytes).filter(|_| is_far(from)) else { return };
-        let (peer, own) = (Place { port: from, number: packet.from }, Place { port: self.own, number: packet.to });
+        let (peer, own) = (PairId { port: from, number: packet.from }, PairId { port: self.own, number: packet.to });
         match packet.content {
             Content::Work { kind, len } => {
                 if let Some(answer) = self.serve(peer, own, packet.number, kind, len, data)
@@ -77,7 +77,7 @@ impl State {
     }
 
     /// Sends the next work of a pair to its peer, or again if its answer did not come in time.
-    pub(super) fn ask(&mut self, from: Place, to: Place, now: Duration) -> Result<(), Trouble> {
+    pub(super) fn ask(&mut self, from: PairId, to: PairId, now: Duration) -> Result<(), Trouble> {
         if self.socket.is_none() {
             return Err(Trouble::Unanswered);
         }
@@ -85,7 +85,7 @@ impl State {
         let pair = port.numbered(from.number).ok_or(Trouble::Unanswered)?;
         let path = pair.path;
         if pair.awaits && !try_again(&mut pair.unanswered, path.retries) {
-            return Err(Trouble::Local(Failure::RetryExceeded));
+            return Err(Trouble::Local(WorkFailure::RetryExceeded));
         }
         let Some(at) = pair.to_start() else { return Ok(()) };
         (pair.asked, pair.awaits) = (Some(path.next), true);
@@ -95,7 +95,7 @@ impl State {
         let inline = entry.inline.as_ref().map(|copy| copy.start());
         let needs = if is_answered(kind) { Access::LOCAL_WRITE } else { Access::NONE };
         let pinned = pin(&port.keys, local, needs).map(|memory| memory.start());
-        let start = inline.or(pinned).ok_or(Trouble::Local(Failure::LocalProtection))?;
+        let start = inline.or(pinned).ok_or(Trouble::Local(WorkFailure::LocalProtection))?;
         let content = Content::Work { kind, len: local.len };
         let packet = Packet { from: from.number, to: to.number, number: path.next, content };
         let carried = if is_answered(kind) { 0 } else { local.len };
@@ -106,7 +106,7 @@ impl State {
     }
 
     /// Carries out a work of another process. Returns the answer: none if it is not for this pair, or out of turn.
-    fn serve(&mut self, from: Place, by: Place, number: u32, kind: Kind, len: usize, data: &[u8]) -> Option<Vec<u8>> {
+    fn serve(&mut self, from: PairId, by: PairId, number: u32, kind: Opcode, len: usize, data: &[u8]) -> Option<Vec<u8>> {
         let random = self.random.below(usize::MAX);
         let port = self.ports.get_mut(by.port).filter(|port| len <= port.limits.longest_message)?;
         let target = port.numbered(by.number).filter(|target| target.answers(from))?;
@@ -130,26 +130,26 @@ impl State {
         match kind {
             // SAFETY: `len` bytes came. The memory is registered for that access, which this lock keeps. The caller that
             // registered it promised that there are no references to it.
-            Kind::Send { .. } | Kind::Write { .. } => unsafe { landing::land(start, data.as_ptr(), len, random) },
+            Opcode::Send { .. } | Opcode::Write { .. } => unsafe { landing::land(start, data.as_ptr(), len, random) },
             // SAFETY: as above; the answer has room for `len` bytes.
-            Kind::Read { .. } => unsafe { landing::land(back, start, len, random) },
+            Opcode::Read { .. } => unsafe { landing::land(back, start, len, random) },
             // SAFETY: as above; the alignment was checked, and the length when the packet was decoded.
             kind => unsafe { landing::atomic(&port.adapter, start.cast(), back, kind) },
         }
         if let Some(target) = port.numbered(by.number) {
             target.path.expected = after(number);
         }
-        if let (Some(id), Kind::Send { immediate }) = (receive, kind) {
+        if let (Some(id), Opcode::Send { immediate }) = (receive, kind) {
             port.received(id, by.number, Ok(Done::Received { len, immediate, from: None }));
         }
         Some(bytes)
     }
 
     /// The answer to the work of a pair that is under way; another one comes too late.
-    fn answered(&mut self, peer: Place, own: Place, number: u32, answer: Content, data: &[u8], now: Duration) {
+    fn answered(&mut self, peer: PairId, own: PairId, number: u32, answer: Content, data: &[u8], now: Duration) {
         let random = self.random.below(usize::MAX);
         let Some(port) = self.ports.get_mut(own.port) else { return };
-        let awaits = |pair: &&mut super::pair::Connected| {
+        let awaits = |pair: &&mut super::pair::SoftPair| {
             pair.state == PairState::ReadyToSend && pair.path.peer == Some(peer) && pair.asked == Some(number)
         };
         let Some(pair) = port.numbered(own.number).filter(awaits) else { return };
@@ -179,14 +179,14 @@ impl State {
                     unsafe { landing::land(here.start(), data.as_ptr(), brought, random) };
                     return self.carried(own, at);
                 }
-                None => Trouble::Local(Failure::LocalProtection),
+                None => Trouble::Local(WorkFailure::LocalProtection),
             },
         };
         self.handle(own, trouble, now);
     }
 
     /// The work of a pair that was under way is done.
-    fn carried(&mut self, place: Place, at: usize) {
+    fn carried(&mut self, place: PairId, at: usize) {
         let Some(port) = self.ports.get_mut(place.port) else { return };
         if let Some(pair) = port.numbered(place.number) {
             pair.start();

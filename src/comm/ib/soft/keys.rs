@@ -3,20 +3,20 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use crate::{
-    comm::ib::device::{Access, DeviceError, Region, Result},
+    comm::ib::device::{Access, DeviceError, DeviceRegion, Result},
     memory::kernels,
 };
 
 /// The regions of one protection domain.
 #[derive(Debug, Default)]
 pub(super) struct Keys {
-    regions: BTreeMap<u64, Arc<Memory>>,
+    regions: BTreeMap<u64, Arc<KeyedMemory>>,
     /// Bytes that may still be pinned.
     left: usize,
 }
 
 #[derive(Debug)]
-struct Memory {
+struct KeyedMemory {
     start: *mut u8,
     len: usize,
     access: Access,
@@ -26,15 +26,15 @@ struct Memory {
 
 // SAFETY: the pointer leads to memory that its owner gave up to the adapter by `Device::register`, from any thread, or to the bytes
 // beside it; only kernels made for races access it.
-unsafe impl Send for Memory {}
+unsafe impl Send for KeyedMemory {}
 // SAFETY: as above; nothing in it changes.
-unsafe impl Sync for Memory {}
+unsafe impl Sync for KeyedMemory {}
 
 /// Memory that a transfer uses: it cannot be deregistered while this value lives.
 #[derive(Debug)]
 pub(super) struct Pinned {
     start: *mut u8,
-    _memory: Option<Arc<Memory>>,
+    _memory: Option<Arc<KeyedMemory>>,
 }
 
 // SAFETY: the pointer is that of the memory beside it.
@@ -50,7 +50,7 @@ impl Pinned {
         let copy = bytes.as_mut_ptr();
         // SAFETY: the caller's promise; the copy is private.
         unsafe { kernels::copy(copy, start, len) };
-        Pinned { start: copy, _memory: Some(Arc::new(Memory { start: copy, len, access: Access::NONE, _bytes: bytes })) }
+        Pinned { start: copy, _memory: Some(Arc::new(KeyedMemory { start: copy, len, access: Access::NONE, _bytes: bytes })) }
     }
 
     pub(super) fn start(&self) -> *mut u8 {
@@ -60,7 +60,7 @@ impl Pinned {
 
 /// A region that was taken out of the table.
 #[derive(Debug)]
-pub(super) struct Removed(Arc<Memory>);
+pub(super) struct Removed(Arc<KeyedMemory>);
 
 impl Removed {
     /// Returns true if a transfer still uses it.
@@ -83,15 +83,15 @@ impl Keys {
     }
 
     /// Adds a region under a number that none had before.
-    pub(super) fn add(&mut self, number: u32, start: *mut u8, len: usize, access: Access) -> Result<Region> {
+    pub(super) fn add(&mut self, number: u32, start: *mut u8, len: usize, access: Access) -> Result<DeviceRegion> {
         let changes = access.allows(Access::REMOTE_WRITE) || access.allows(Access::REMOTE_ATOMIC);
         if changes && !access.allows(Access::LOCAL_WRITE) {
             return Err(DeviceError::Invalid("memory that peers may change must be open to local writes too"));
         }
         let too_much = || DeviceError::Memory { asked: len, allowed: format!("{} more are allowed", self.left) };
         self.left = self.left.checked_sub(len).ok_or_else(too_much)?;
-        self.regions.insert(number.into(), Arc::new(Memory { start, len, access, _bytes: Box::default() }));
-        Ok(Region { local: 2 * number, remote: 2 * number + 1, id: number.into() })
+        self.regions.insert(number.into(), Arc::new(KeyedMemory { start, len, access, _bytes: Box::default() }));
+        Ok(DeviceRegion { local: 2 * number, remote: 2 * number + 1, id: number.into() })
     }
 
     /// Takes a region out: no key leads to it any more.

@@ -6,7 +6,7 @@
 use std::hint::spin_loop;
 
 use crate::{
-    comm::{ib::device::Kind, kit::mutex::Mutex},
+    comm::{ib::device::Opcode, kit::mutex::Mutex},
     memory::kernels,
 };
 
@@ -53,7 +53,7 @@ fn pieces(len: usize, random: usize) -> impl Iterator<Item = (usize, usize)> {
 ///
 /// # Safety
 /// `word` is aligned to eight bytes; both are mapped for writing for eight bytes and accessed by kernels and atomics only.
-pub(super) unsafe fn atomic(adapter: &Mutex<()>, word: *mut u64, to: *mut u8, kind: Kind) {
+pub(super) unsafe fn atomic(adapter: &Mutex<()>, word: *mut u64, to: *mut u8, kind: Opcode) {
     let old = {
         let _adapter = adapter.lock();
         // SAFETY: the caller's promise.
@@ -70,10 +70,10 @@ pub(super) unsafe fn atomic(adapter: &Mutex<()>, word: *mut u64, to: *mut u8, ki
 }
 
 /// What an atomic makes of a word, if it changes it.
-fn changed(kind: Kind, old: u64) -> Option<u64> {
+fn changed(kind: Opcode, old: u64) -> Option<u64> {
     match kind {
-        Kind::FetchAdd { operand, .. } => Some(old.wrapping_add(operand)),
-        Kind::CompareSwap { expected, value, .. } if expected == old => Some(value),
+        Opcode::FetchAdd { operand, .. } => Some(old.wrapping_add(operand)),
+        Opcode::CompareSwap { expected, value, .. } if expected == old => Some(value),
         _ => None,
     }
 }
@@ -134,7 +134,7 @@ mod tests {
     }
 
     fn add(word: &AtomicU64, adapter: &Mutex<()>) {
-        let (mut old, kind) = (0_u64, Kind::FetchAdd { at: Target { start: 0, key: 0 }, operand: 1 });
+        let (mut old, kind) = (0_u64, Opcode::FetchAdd { at: Target { start: 0, key: 0 }, operand: 1 });
         // SAFETY: the word lives, and so does the old value.
         unsafe { atomic(adapter, word.as_ptr(), (&raw mut old).cast(), kind) };
     }

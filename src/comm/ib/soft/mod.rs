@@ -69,12 +69,12 @@ use std::{
 pub use self::bare::Bare;
 pub(super) use self::opened::SoftDevice;
 use self::{
-    pair::Place,
-    port::{Port, at_most},
+    pair::PairId,
+    port::{SoftPort, at_most},
     socket::{Looker, Socket},
-    traffic::State,
+    traffic::FabricState,
 };
-use super::device::{Depths, DeviceError, Limits, Result};
+use super::device::{Depths, DeviceError, DeviceLimits, Result};
 use crate::comm::{
     kit::mutex::Mutex,
     soft::{Adapters, Cables},
@@ -83,7 +83,7 @@ use crate::comm::{
 /// What a fabric allows. The depths of queues that are made when a device is opened are the most that may be asked for.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rules {
-    pub(super) limits: Limits,
+    pub(super) limits: DeviceLimits,
     /// Bytes that a device may have registered.
     pub(super) pinned: usize,
     /// Chooses in which order data land, and whether a read overtakes.
@@ -93,7 +93,7 @@ pub(super) struct Rules {
 impl Default for Rules {
     fn default() -> Self {
         // Those of a common adapter, but for datagrams, which are as short as with soft-RoCE over Ethernet's packets.
-        let limits = Limits {
+        let limits = DeviceLimits {
             inline: 220,
             read_depth: 16,
             answer_depth: 16,
@@ -116,12 +116,12 @@ const LONGEST_PACKET: usize = 64 << 10;
 
 /// Adapters that reach each other.
 #[derive(Clone, Debug)]
-pub(super) struct Fabric(Arc<Shared>);
+pub(super) struct Fabric(Arc<SharedFabric>);
 
 #[derive(Debug)]
-struct Shared {
+struct SharedFabric {
     rules: Rules,
-    state: Mutex<State>,
+    state: Mutex<FabricState>,
     /// A transfer was finished; the number of threads that wait for that.
     finished: Condvar,
     waiters: AtomicUsize,
@@ -142,7 +142,7 @@ impl Fabric {
 
     /// Devices in virtual time, which the ranks of a job open, one each.
     pub(super) fn on_cables(rules: Rules, cables: Arc<dyn Cables>) -> Self {
-        let limits = Limits { virtual_time: true, ..rules.limits };
+        let limits = DeviceLimits { virtual_time: true, ..rules.limits };
         Fabric::on(Rules { limits, ..rules }, Some(cables))
     }
 
@@ -152,8 +152,8 @@ impl Fabric {
     }
 
     fn on(rules: Rules, cables: Option<Arc<dyn Cables>>) -> Self {
-        let state = Mutex::new(State::new(rules.seed));
-        Fabric(Arc::new(Shared {
+        let state = Mutex::new(FabricState::new(rules.seed));
+        Fabric(Arc::new(SharedFabric {
             rules,
             state,
             finished: Condvar::new(),
@@ -178,10 +178,10 @@ impl Fabric {
         at_most("shared receives", shared_receives, limits.shared_receives)?;
         at_most("receives of datagrams", datagram_receives, limits.datagram_receives)?;
         at_most("datagrams that leave", datagram_sends, limits.send_depth)?;
-        let limits = Limits { completions, shared_receives, datagram_receives, ..limits };
+        let limits = DeviceLimits { completions, shared_receives, datagram_receives, ..limits };
         let mut state = self.0.state.lock();
         let id = state.ports.next();
-        let mut port = Port::new(id, limits, datagram_sends, pinned);
+        let mut port = SoftPort::new(id, limits, datagram_sends, pinned);
         port.rank = rank.map(|rank| rank as u32);
         let signs = port.signs.clone();
         state.ports.add(port);
@@ -208,7 +208,7 @@ impl Fabric {
     }
 }
 
-impl Shared {
+impl SharedFabric {
     /// The only clock.
     fn now(&self) -> Duration {
         match self.cables {
@@ -223,7 +223,7 @@ impl Shared {
     }
 
     /// Lets a pair do what it can.
-    fn advance<'a>(&'a self, mut state: MutexGuard<'a, State>, place: Place) -> MutexGuard<'a, State> {
+    fn advance<'a>(&'a self, mut state: MutexGuard<'a, FabricState>, place: PairId) -> MutexGuard<'a, FabricState> {
         while let Some(transfer) = state.next(place, self.now()) {
             drop(state);
             transfer.carry_out();
@@ -242,7 +242,7 @@ impl Shared {
     }
 
     /// Lets all pairs do what they can, with what came from other processes.
-    fn advance_all<'a>(&'a self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+    fn advance_all<'a>(&'a self, mut state: MutexGuard<'a, FabricState>) -> MutexGuard<'a, FabricState> {
         if state.socket.is_some() {
             state.exchange(self.now());
         }
@@ -260,9 +260,9 @@ impl Shared {
 
     fn wait_while<'a>(
         &'a self,
-        state: MutexGuard<'a, State>,
-        is_in_use: impl FnMut(&mut State) -> bool,
-    ) -> MutexGuard<'a, State> {
+        state: MutexGuard<'a, FabricState>,
+        is_in_use: impl FnMut(&mut FabricState) -> bool,
+    ) -> MutexGuard<'a, FabricState> {
         self.waiters.fetch_add(1, Ordering::Relaxed);
         let state = self.finished.wait_while(state, is_in_use).unwrap_or_else(PoisonError::into_inner);
         self.waiters.fetch_sub(1, Ordering::Relaxed);

@@ -16,20 +16,20 @@ use std::{
 };
 
 use super::{
-    Shared,
-    pair::Place,
+    SharedFabric,
+    pair::PairId,
     port::{DATAGRAM, datagram_key, deliver},
-    traffic::{State, Travelling},
+    traffic::{FabricState, Travelling},
 };
 use crate::comm::soft::{Adapters, Cables, Wish};
 
-impl State {
+impl FabricState {
     fn rank(&self, port: u64) -> Option<u32> {
         self.ports.get(port)?.rank
     }
 
     /// The last `count` works that were posted to a pair leave.
-    pub(super) fn sends(&mut self, of: Place, count: usize) {
+    pub(super) fn sends(&mut self, of: PairId, count: usize) {
         let Some(from) = self.rank(of.port) else { return };
         let Some(pair) = self.pair(of) else { return };
         let (life, peer) = (pair.life, pair.path.peer);
@@ -44,7 +44,7 @@ impl State {
     }
 
     /// What a read or an atomic of a pair asks its peer for is on its way back.
-    pub(super) fn returns(&mut self, of: Place, by: Place, at: usize) {
+    pub(super) fn returns(&mut self, of: PairId, by: PairId, at: usize) {
         let (Some(from), Some(to)) = (self.rank(by.port), self.rank(of.port)) else { return };
         let Some(pair) = self.pair(of) else { return };
         let (life, number, bytes) = (pair.life, pair.number_of(at), pair.works[at].work.local.len);
@@ -67,7 +67,7 @@ impl State {
 
     /// Called after each change of a pair. Asks for a reminder if the pair has to try again later, and rings the ranks of both ends if there is
     /// something for them.
-    pub(super) fn wish(&mut self, of: Place, now: Duration) {
+    pub(super) fn wish(&mut self, of: PairId, now: Duration) {
         let Some(rank) = self.rank(of.port) else { return };
         let Some(pair) = self.pair(of) else { return self.ring(of.port, rank) };
         let (due, peer) = (pair.due, pair.path.peer);
@@ -103,9 +103,9 @@ impl State {
     }
 }
 
-impl Shared {
+impl SharedFabric {
     /// Something happens to the fabric at a time, and a pair does what it can then.
-    fn happens(&self, now: Duration, wishes: &mut Vec<Wish>, happens: impl FnOnce(&mut State) -> Option<Place>) {
+    fn happens(&self, now: Duration, wishes: &mut Vec<Wish>, happens: impl FnOnce(&mut FabricState) -> Option<PairId>) {
         self.virtual_now.store(now.as_nanos() as u64, Ordering::Relaxed);
         let mut state = self.state.lock();
         if let Some(place) = happens(&mut state) {
@@ -128,7 +128,7 @@ impl Shared {
     }
 }
 
-impl Adapters for Shared {
+impl Adapters for SharedFabric {
     fn arrived(&self, now: Duration, number: u64, wishes: &mut Vec<Wish>) {
         self.happens(now, wishes, |state| match state.travelling.get(number)? {
             &Travelling::Work { of, life, .. } => {

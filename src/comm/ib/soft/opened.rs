@@ -6,17 +6,17 @@ use std::{
 };
 
 use super::{
-    Shared,
+    SharedFabric,
     packet::{Content, Packet},
-    pair::{Connected, Path, Place},
-    port::{DATAGRAM, Port, Receive, Signs, at_most, datagram_key, deliver, gid, pin, port_of},
+    pair::{PairId, Path, SoftPair},
+    port::{DATAGRAM, Receive, Signs, SoftPort, at_most, datagram_key, deliver, gid, pin, port_of},
     socket::{Looker, is_far},
-    traffic,
+    traffic::FabricState,
 };
 use crate::comm::{
     ib::device::{
-        Access, Address, Completion, Datagram, Device, DeviceError, Done, Event, Handle, Limits, NUMBERS, Pair, Piece, Queue,
-        Region, Result, State, To, Wakes, Work,
+        Access, Address, Completion, Datagram, Device, DeviceError, DeviceEvent, DeviceLimits, DeviceRegion, Done, Handle,
+        NUMBERS, Pair, Queue, Result, State, To, Wakes, Work, WorkPiece,
     },
     soft::Step,
 };
@@ -30,13 +30,13 @@ const MTU: u8 = 3;
 /// A port that was opened, as a device.
 #[derive(Debug)]
 pub(in crate::comm::ib) struct SoftDevice {
-    pub(super) shared: Arc<Shared>,
+    pub(super) shared: Arc<SharedFabric>,
     pub(super) id: u64,
     /// That of its GID.
     pub(super) number: u64,
     /// Its rank, in virtual time.
     pub(super) rank: usize,
-    pub(super) limits: Limits,
+    pub(super) limits: DeviceLimits,
     pub(super) signs: Arc<Signs>,
     /// Of a device that others reach from other processes.
     pub(super) looker: Option<Looker>,
@@ -60,12 +60,12 @@ const MOST_CODE: usize = 31;
 const LAST: usize = NUMBERS as usize - 1;
 
 impl SoftDevice {
-    fn lock(&self) -> MutexGuard<'_, traffic::State> {
+    fn lock(&self) -> MutexGuard<'_, FabricState> {
         self.shared.state.lock()
     }
 
     /// Does something to the port, unless the device has failed.
-    fn with<R>(&self, act: impl FnOnce(&mut Port) -> Result<R>) -> Result<R> {
+    fn with<R>(&self, act: impl FnOnce(&mut SoftPort) -> Result<R>) -> Result<R> {
         let mut state = self.lock();
         let port = state.port(self.id)?;
         port.check()?;
@@ -77,12 +77,12 @@ impl SoftDevice {
         self.shared.cables().into_iter().for_each(|cables| cables.steps(self.rank, step));
     }
 
-    fn place(&self, pair: Pair) -> Place {
-        Place { port: self.id, number: pair.number }
+    fn place(&self, pair: Pair) -> PairId {
+        PairId { port: self.id, number: pair.number }
     }
 
     /// Makes a step of a pair, but for what a reset forgets.
-    fn step(&self, pair: &mut Connected, to: To<'_>) -> Result<()> {
+    fn step(&self, pair: &mut SoftPair, to: To<'_>) -> Result<()> {
         if !to.may_follow(pair.state) {
             return Err(DeviceError::State { number: pair.place.number, state: pair.state, asked: to.name() });
         }
@@ -94,7 +94,7 @@ impl SoftDevice {
                 at_most("as number of a queue pair", number as usize, LAST)?;
                 at_most("as number of a packet", first_packet as usize, LAST)?;
                 pair.path = Path {
-                    peer: Some(Place { port: port_of(&peer.gid), number }),
+                    peer: Some(PairId { port: port_of(&peer.gid), number }),
                     expected: first_packet,
                     answer_depth: answer_depth.into(),
                     receive_timer: receive_timer(code),
@@ -116,9 +116,9 @@ impl SoftDevice {
     }
 
     /// Waits until no transfer of a pair is under way that has left the traffic.
-    fn quiet(&self, pair: Pair) -> MutexGuard<'_, traffic::State> {
+    fn quiet(&self, pair: Pair) -> MutexGuard<'_, FabricState> {
         let is_in_use =
-            |state: &mut traffic::State| state.port(self.id).and_then(|port| port.pair(pair)).is_ok_and(|pair| pair.is_in_use());
+            |state: &mut FabricState| state.port(self.id).and_then(|port| port.pair(pair)).is_ok_and(|pair| pair.is_in_use());
         self.shared.wait_while(self.lock(), is_in_use)
     }
 }
@@ -142,7 +142,7 @@ impl Device for SoftDevice {
         }
     }
 
-    fn limits(&self) -> &Limits {
+    fn limits(&self) -> &DeviceLimits {
         &self.limits
     }
 
@@ -151,11 +151,11 @@ impl Device for SoftDevice {
         Address { gid: gid(self.number), lid: 0, mtu: MTU, number: DATAGRAM, key, answers, global: false }
     }
 
-    unsafe fn register(&self, start: *mut u8, len: usize, access: Access) -> Result<Region> {
+    unsafe fn register(&self, start: *mut u8, len: usize, access: Access) -> Result<DeviceRegion> {
         self.with(|port| port.keys.add(self.shared.number(), start, len, access))
     }
 
-    fn deregister(&self, region: Region) -> Result<()> {
+    fn deregister(&self, region: DeviceRegion) -> Result<()> {
         let removed = self.lock().port(self.id)?.keys.remove(region.id)?;
         drop(self.shared.wait_while(self.lock(), |_| removed.is_in_use()));
         Ok(())
@@ -203,7 +203,7 @@ impl Device for SoftDevice {
         taken
     }
 
-    unsafe fn post_receive(&self, queue: Queue, id: u64, piece: Piece) -> Result<()> {
+    unsafe fn post_receive(&self, queue: Queue, id: u64, piece: WorkPiece) -> Result<()> {
         self.with(|port| port.post_receive(queue, Receive { id, piece }))
     }
 
@@ -312,7 +312,7 @@ impl Device for SoftDevice {
         }
     }
 
-    fn event(&self) -> Option<Event> {
+    fn event(&self) -> Option<DeviceEvent> {
         self.lock().port(self.id).ok()?.take_event()
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytemuck::{Pod, Zeroable};
 
-use crate::comm::ib::device::{Failure, Kind, NUMBERS, Target};
+use crate::comm::ib::device::{NUMBERS, Opcode, Target, WorkFailure};
 
 /// A packet, but for the data behind it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,23 +23,23 @@ pub(super) struct Packet {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Content {
     /// A work of `len` bytes. Those of a send and of a write are behind it.
-    Work { kind: Kind, len: usize },
+    Work { kind: Opcode, len: usize },
     /// It was carried out. Behind it is what was read, or the old value of an atomic.
     Done,
     /// There was no receive; when to come again.
     NotReady(Duration),
     /// It was refused, and the pair there fails too.
-    Refused(Failure),
+    Refused(WorkFailure),
     /// A datagram with this Q_Key; its data are behind it.
     Datagram { key: u32 },
 }
 
 /// Bytes in front of the data.
-pub(super) const HEADER: usize = size_of::<Header>();
+pub(super) const HEADER: usize = size_of::<PacketHeader>();
 
 #[derive(Clone, Copy, Default, Pod, Zeroable)]
 #[repr(C)]
-struct Header {
+struct PacketHeader {
     what: u32,
     from: u32,
     to: u32,
@@ -64,33 +64,33 @@ const REFUSED: u32 = 9;
 const DATAGRAM: u32 = 10;
 
 /// What a target may say of a work that it refuses.
-const FAILURES: [Failure; 3] = [Failure::RemoteInvalid, Failure::RemoteAccess, Failure::RemoteOperation];
+const FAILURES: [WorkFailure; 3] = [WorkFailure::RemoteInvalid, WorkFailure::RemoteAccess, WorkFailure::RemoteOperation];
 
 impl Packet {
     /// The packet with room for `room` bytes of data behind it.
     pub(super) fn encode(&self, room: usize) -> Vec<u8> {
         let Packet { from, to, number, content } = *self;
-        let header = Header { from, to, number, ..Header::default() };
-        let at = |what, Target { start, key }, operands| Header { what, start, key, operands, ..header };
+        let header = PacketHeader { from, to, number, ..PacketHeader::default() };
+        let at = |what, Target { start, key }, operands| PacketHeader { what, start, key, operands, ..header };
         let header = match content {
             Content::Work { kind, len } => {
                 let header = match kind {
-                    Kind::Send { immediate: None } => Header { what: SEND, ..header },
-                    Kind::Send { immediate: Some(key) } => Header { what: SEND_IMMEDIATE, key, ..header },
-                    Kind::Write { to } => at(WRITE, to, [0; 2]),
-                    Kind::Read { from } => at(READ, from, [0; 2]),
-                    Kind::FetchAdd { at: target, operand } => at(FETCH_ADD, target, [operand, 0]),
-                    Kind::CompareSwap { at: target, expected, value } => at(COMPARE_SWAP, target, [expected, value]),
+                    Opcode::Send { immediate: None } => PacketHeader { what: SEND, ..header },
+                    Opcode::Send { immediate: Some(key) } => PacketHeader { what: SEND_IMMEDIATE, key, ..header },
+                    Opcode::Write { to } => at(WRITE, to, [0; 2]),
+                    Opcode::Read { from } => at(READ, from, [0; 2]),
+                    Opcode::FetchAdd { at: target, operand } => at(FETCH_ADD, target, [operand, 0]),
+                    Opcode::CompareSwap { at: target, expected, value } => at(COMPARE_SWAP, target, [expected, value]),
                 };
-                Header { len: len as u64, ..header }
+                PacketHeader { len: len as u64, ..header }
             }
-            Content::Done => Header { what: DONE, ..header },
-            Content::NotReady(timer) => Header { what: NOT_READY, len: timer.as_nanos() as u64, ..header },
+            Content::Done => PacketHeader { what: DONE, ..header },
+            Content::NotReady(timer) => PacketHeader { what: NOT_READY, len: timer.as_nanos() as u64, ..header },
             Content::Refused(failure) => {
                 let failure = FAILURES.iter().position(|&other| other == failure).unwrap_or_default() as u32;
-                Header { what: REFUSED, failure, ..header }
+                PacketHeader { what: REFUSED, failure, ..header }
             }
-            Content::Datagram { key } => Header { what: DATAGRAM, key, ..header },
+            Content::Datagram { key } => PacketHeader { what: DATAGRAM, key, ..header },
         };
         let mut bytes = vec![0; HEADER + room];
         bytes[..HEADER].copy_from_slice(bytemuck::bytes_of(&header));
@@ -100,16 +100,16 @@ impl Packet {
     /// A packet that was received, and its data. None if it is none of ours, or has other data than it says.
     pub(super) fn decode(bytes: &[u8]) -> Option<(Packet, &[u8])> {
         let (header, data) = bytes.split_at_checked(HEADER)?;
-        let Header { what, from, to, number, key, failure, start, len, operands } = bytemuck::pod_read_unaligned(header);
+        let PacketHeader { what, from, to, number, key, failure, start, len, operands } = bytemuck::pod_read_unaligned(header);
         let target = Target { start, key };
         let work = |kind| Some(Content::Work { kind, len: usize::try_from(len).ok()? });
         let content = match what {
-            SEND => work(Kind::Send { immediate: None }),
-            SEND_IMMEDIATE => work(Kind::Send { immediate: Some(key) }),
-            WRITE => work(Kind::Write { to: target }),
-            READ => work(Kind::Read { from: target }),
-            FETCH_ADD => work(Kind::FetchAdd { at: target, operand: operands[0] }),
-            COMPARE_SWAP => work(Kind::CompareSwap { at: target, expected: operands[0], value: operands[1] }),
+            SEND => work(Opcode::Send { immediate: None }),
+            SEND_IMMEDIATE => work(Opcode::Send { immediate: Some(key) }),
+            WRITE => work(Opcode::Write { to: target }),
+            READ => work(Opcode::Read { from: target }),
+            FETCH_ADD => work(Opcode::FetchAdd { at: target, operand: operands[0] }),
+            COMPARE_SWAP => work(Opcode::CompareSwap { at: target, expected: operands[0], value: operands[1] }),
             DONE => Some(Content::Done),
             NOT_READY => Some(Content::NotReady(Duration::from_nanos(len))),
             REFUSED => FAILURES.get(failure as usize).map(|&failure| Content::Refused(failure)),
@@ -117,8 +117,8 @@ impl Packet {
             _ => None,
         }?;
         let fits = match content {
-            Content::Work { kind: Kind::Send { .. } | Kind::Write { .. }, len } => data.len() == len,
-            Content::Work { kind: Kind::FetchAdd { .. } | Kind::CompareSwap { .. }, len } => {
+            Content::Work { kind: Opcode::Send { .. } | Opcode::Write { .. }, len } => data.len() == len,
+            Content::Work { kind: Opcode::FetchAdd { .. } | Opcode::CompareSwap { .. }, len } => {
                 len == size_of::<u64>() && data.is_empty()
             }
             Content::Work { .. } | Content::NotReady(_) | Content::Refused(_) => data.is_empty(),
@@ -136,12 +136,12 @@ mod tests {
 
     fn contents() -> Vec<(Content, usize)> {
         let kinds = [
-            (Kind::Send { immediate: None }, 5, 5),
-            (Kind::Send { immediate: Some(9) }, 0, 0),
-            (Kind::Write { to: TARGET }, 300, 300),
-            (Kind::Read { from: TARGET }, 1 << 20, 0),
-            (Kind::FetchAdd { at: TARGET, operand: 3 }, 8, 0),
-            (Kind::CompareSwap { at: TARGET, expected: 1, value: 2 }, 8, 0),
+            (Opcode::Send { immediate: None }, 5, 5),
+            (Opcode::Send { immediate: Some(9) }, 0, 0),
+            (Opcode::Write { to: TARGET }, 300, 300),
+            (Opcode::Read { from: TARGET }, 1 << 20, 0),
+            (Opcode::FetchAdd { at: TARGET, operand: 3 }, 8, 0),
+            (Opcode::CompareSwap { at: TARGET, expected: 1, value: 2 }, 8, 0),
         ];
         let works = kinds.map(|(kind, len, data)| (Content::Work { kind, len }, data));
         let refused = FAILURES.map(|failure| (Content::Refused(failure), 0));

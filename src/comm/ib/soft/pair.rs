@@ -12,26 +12,26 @@
 use std::{collections::VecDeque, ops::Range, time::Duration};
 
 use super::keys::Pinned;
-use crate::comm::ib::device::{Access, Completion, Done, Failure, Kind, Limits, NUMBERS, State, Work};
+use crate::comm::ib::device::{Access, Completion, DeviceLimits, Done, NUMBERS, Opcode, State, Work, WorkFailure};
 
 /// A pair of a port. Numbers are used again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Place {
+pub(super) struct PairId {
     pub(super) port: u64,
     pub(super) number: u32,
 }
 
 /// A connected queue pair.
 #[derive(Debug, Default)]
-pub(super) struct Connected {
+pub(super) struct SoftPair {
     pub(super) id: u64,
-    pub(super) place: Place,
+    pub(super) place: PairId,
     pub(super) state: State,
     /// From creation or reset to the next reset.
     pub(super) life: u64,
     pub(super) path: Path,
-    pub(super) slots: Slots,
-    pub(super) works: VecDeque<Entry>,
+    pub(super) slots: SendSlots,
+    pub(super) works: VecDeque<QueuedWork>,
     started: usize,
     /// Works that have left the queue in this life; and works that have travelled to the peer, if time is virtual.
     retired: u64,
@@ -62,7 +62,7 @@ pub(super) struct Connected {
 pub(super) struct Path {
     /// What the peer may do.
     pub(super) access: Access,
-    pub(super) peer: Option<Place>,
+    pub(super) peer: Option<PairId>,
     /// The number of the packet that has to come next, and of the one that leaves next.
     pub(super) expected: u32,
     pub(super) next: u32,
@@ -82,17 +82,17 @@ pub(super) fn after(packet: u32) -> u32 {
 
 /// A work in its queue.
 #[derive(Debug)]
-pub(super) struct Entry {
+pub(super) struct QueuedWork {
     pub(super) work: Work,
     /// Its data, if they were taken during the post.
     pub(super) inline: Option<Pinned>,
-    pub(super) progress: Progress,
+    pub(super) progress: Underway,
     /// The peer's answer has travelled back: the data of a read, or the word that a write has arrived. True from the start where time is real.
     pub(super) answered: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Progress {
+pub(super) enum Underway {
     Posted,
     /// A read or an atomic that has reached the peer, in this life of its pair.
     Asked {
@@ -103,18 +103,18 @@ pub(super) enum Progress {
     Done,
 }
 
-impl Entry {
+impl QueuedWork {
     /// A work as it was posted, or why it is refused.
     ///
     /// # Safety
     /// Inline data are readable.
-    pub(super) unsafe fn new(work: Work, limits: &Limits) -> Result<Self, String> {
+    pub(super) unsafe fn new(work: Work, limits: &DeviceLimits) -> Result<Self, String> {
         let (len, is_answered) = (work.local.len, is_answered(work.kind));
         let longest = if work.inline { limits.inline } else { limits.longest_message };
         if work.inline && is_answered {
             return Err("only a send or a write can be inline".into());
         }
-        if is_answered && !matches!(work.kind, Kind::Read { .. }) && len != size_of::<u64>() {
+        if is_answered && !matches!(work.kind, Opcode::Read { .. }) && len != size_of::<u64>() {
             return Err(format!("{len} bytes for the old value of an atomic, which has 8"));
         }
         if len > longest {
@@ -122,27 +122,27 @@ impl Entry {
         }
         // SAFETY: the caller's promise.
         let inline = work.inline.then(|| unsafe { Pinned::copy_of(work.local.start, len) });
-        Ok(Entry { work, inline, progress: Progress::Posted, answered: true })
+        Ok(QueuedWork { work, inline, progress: Underway::Posted, answered: true })
     }
 }
 
 /// Returns true if the peer sends data back.
-pub(super) fn is_answered(kind: Kind) -> bool {
-    !matches!(kind, Kind::Send { .. } | Kind::Write { .. })
+pub(super) fn is_answered(kind: Opcode) -> bool {
+    !matches!(kind, Opcode::Send { .. } | Opcode::Write { .. })
 }
 
 /// The slots of a send queue: those of works that nobody has heard of stay taken until a later one is reported.
 #[derive(Debug, Default)]
-pub(super) struct Slots {
+pub(super) struct SendSlots {
     pub(super) depth: usize,
     taken: usize,
     /// Works that have ended silently since the last report.
     silent: usize,
 }
 
-impl Slots {
+impl SendSlots {
     pub(super) fn new(depth: usize) -> Self {
-        Slots { depth, ..Slots::default() }
+        SendSlots { depth, ..SendSlots::default() }
     }
 
     pub(super) fn take(&mut self) -> Option<()> {
@@ -156,16 +156,16 @@ impl Slots {
 
 /// A completion that nobody has polled.
 #[derive(Debug)]
-pub(super) struct Report {
+pub(super) struct PendingCompletion {
     pub(super) completion: Completion,
     /// Slots that are free when it is polled, of the pair if that is in the same life.
     pub(super) frees: usize,
     pub(super) life: u64,
 }
 
-impl Connected {
-    pub(super) fn new(id: u64, place: Place, depth: usize, life: u64) -> Self {
-        Connected { id, place, life, slots: Slots::new(depth), ..Connected::default() }
+impl SoftPair {
+    pub(super) fn new(id: u64, place: PairId, depth: usize, life: u64) -> Self {
+        SoftPair { id, place, life, slots: SendSlots::new(depth), ..SoftPair::default() }
     }
 
     /// Returns true if memory is touched for its works, or for those of its peer.
@@ -174,7 +174,7 @@ impl Connected {
     }
 
     /// Returns true if this pair answers a message from `from`.
-    pub(super) fn answers(&self, from: Place) -> bool {
+    pub(super) fn answers(&self, from: PairId) -> bool {
         matches!(self.state, State::ReadyToReceive | State::ReadyToSend) && self.path.peer == Some(from)
     }
 
@@ -190,7 +190,7 @@ impl Connected {
 
     /// The oldest read or atomic that was sent and not answered.
     pub(super) fn to_answer(&self) -> Option<usize> {
-        let is_open = |entry: &Entry| entry.answered && matches!(entry.progress, Progress::Asked { .. } | Progress::Excess);
+        let is_open = |one: &QueuedWork| one.answered && matches!(one.progress, Underway::Asked { .. } | Underway::Excess);
         (self.reads > 0).then(|| self.works.iter().position(is_open)).flatten()
     }
 
@@ -207,26 +207,26 @@ impl Connected {
     pub(super) fn finish(&mut self, at: usize) {
         self.busy = false;
         self.reads -= usize::from(is_answered(self.works[at].work.kind));
-        self.works[at].progress = Progress::Done;
+        self.works[at].progress = Underway::Done;
         (self.unanswered, self.not_ready) = (0, 0);
     }
 
     /// The next report of works that are done. After a failure, of the others too: the first one failed, the rest is flushed.
-    pub(super) fn retire(&mut self, failure: &mut Option<Failure>) -> Option<Report> {
+    pub(super) fn retire(&mut self, failure: &mut Option<WorkFailure>) -> Option<PendingCompletion> {
         loop {
-            let is_done = |entry: &&Entry| failure.is_some() || entry.progress == Progress::Done && entry.answered;
+            let is_done = |entry: &&QueuedWork| failure.is_some() || entry.progress == Underway::Done && entry.answered;
             let entry = self.works.front().filter(is_done)?;
             let (Work { id, kind, signaled, .. }, progress) = (entry.work, entry.progress);
             self.works.pop_front();
             self.started = self.started.saturating_sub(1);
             self.retired += 1;
-            self.broken |= progress != Progress::Done;
+            self.broken |= progress != Underway::Done;
             let outcome = match kind {
-                _ if self.broken => Err(failure.replace(Failure::Flushed).unwrap_or(Failure::Flushed)),
-                Kind::Send { .. } => Ok(Done::Sent),
-                Kind::Write { .. } => Ok(Done::Written),
-                Kind::Read { .. } => Ok(Done::Read),
-                Kind::FetchAdd { .. } | Kind::CompareSwap { .. } => Ok(Done::Swapped),
+                _ if self.broken => Err(failure.replace(WorkFailure::Flushed).unwrap_or(WorkFailure::Flushed)),
+                Opcode::Send { .. } => Ok(Done::Sent),
+                Opcode::Write { .. } => Ok(Done::Written),
+                Opcode::Read { .. } => Ok(Done::Read),
+                Opcode::FetchAdd { .. } | Opcode::CompareSwap { .. } => Ok(Done::Swapped),
             };
             if let Some(report) = self.ended(id, signaled || outcome.is_err(), outcome) {
                 return Some(report);
@@ -235,16 +235,16 @@ impl Connected {
     }
 
     /// A work has ended, and is reported or not.
-    pub(super) fn ended(&mut self, id: u64, reported: bool, outcome: Result<Done, Failure>) -> Option<Report> {
+    pub(super) fn ended(&mut self, id: u64, reported: bool, outcome: Result<Done, WorkFailure>) -> Option<PendingCompletion> {
         self.slots.silent += 1;
         let completion = Completion { id, number: self.place.number, outcome };
-        reported.then(|| Report { completion, frees: std::mem::take(&mut self.slots.silent), life: self.life })
+        reported.then(|| PendingCompletion { completion, frees: std::mem::take(&mut self.slots.silent), life: self.life })
     }
 
     /// Forgets everything but its name.
     pub(super) fn reset(&mut self, life: u64) {
         let arrived = self.arrived.map(|_| 0);
-        *self = Connected { arrived, ..Connected::new(self.id, self.place, self.slots.depth, life) };
+        *self = SoftPair { arrived, ..SoftPair::new(self.id, self.place, self.slots.depth, life) };
     }
 
     /// Works of this pair travel, in virtual time.
@@ -261,7 +261,7 @@ impl Connected {
 
     /// The lengths of the last works on the cables: what asks for something is as good as empty.
     pub(super) fn lens(&self, count: usize) -> impl Iterator<Item = usize> {
-        let len = |entry: &Entry| if is_answered(entry.work.kind) { 0 } else { entry.work.local.len };
+        let len = |entry: &QueuedWork| if is_answered(entry.work.kind) { 0 } else { entry.work.local.len };
         self.works.range(self.works.len() - count..).map(len)
     }
 
@@ -271,7 +271,7 @@ impl Connected {
     }
 
     /// The work of a number, if it is not done.
-    pub(super) fn work(&mut self, number: u64) -> Option<&mut Entry> {
+    pub(super) fn work(&mut self, number: u64) -> Option<&mut QueuedWork> {
         self.works.get_mut(number.checked_sub(self.retired)? as usize)
     }
 

@@ -10,14 +10,14 @@ use std::{
 
 use super::{
     keys::{By, Keys, Pinned},
-    pair::{Connected, Entry, Place, Report},
+    pair::{PairId, PendingCompletion, QueuedWork, SoftPair},
 };
 use crate::{
     comm::{
         WaitWord,
         ib::device::{
-            Access, Address, Completion, DeviceError, Done, Event, Failure, Limits, Pair, Piece, Queue, ROUTE_HEADER, Result,
-            State, Wakes, Work,
+            Access, Address, Completion, DeviceError, DeviceEvent, DeviceLimits, Done, Pair, Queue, ROUTE_HEADER, Result, State,
+            Wakes, Work, WorkFailure, WorkPiece,
         },
         kit::{mutex::Mutex, slab::Slab},
     },
@@ -29,22 +29,22 @@ pub(super) const DATAGRAM: u32 = 16;
 
 /// The tables and queues of an opened device.
 #[derive(Debug, Default)]
-pub(super) struct Port {
+pub(super) struct SoftPort {
     id: u64,
     /// In virtual time: its rank, and true if something was reported since that was rung.
     pub(super) rank: Option<u32>,
     pub(super) fresh: bool,
     /// Its memory was written since then.
     pub(super) touched: bool,
-    pub(super) limits: Limits,
+    pub(super) limits: DeviceLimits,
     pub(super) keys: Keys,
-    pairs: Vec<Option<Connected>>,
+    pairs: Vec<Option<SoftPair>>,
     /// Receives of all connected pairs, and of datagrams.
     pub(super) shared: VecDeque<Receive>,
     pub(super) datagrams: VecDeque<Receive>,
     pub(super) handles: Slab<Address>,
-    reports: VecDeque<Report>,
-    events: VecDeque<Event>,
+    reports: VecDeque<PendingCompletion>,
+    events: VecDeque<DeviceEvent>,
     armed: Option<Wakes>,
     /// A completion has come since the queue was armed, and nobody has waited for it yet.
     fired: bool,
@@ -68,7 +68,7 @@ pub(super) struct Signs {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Receive {
     pub(super) id: u64,
-    pub(super) piece: Piece,
+    pub(super) piece: WorkPiece,
 }
 
 impl Receive {
@@ -79,7 +79,7 @@ impl Receive {
 }
 
 /// The memory of a local piece, if its key covers it and it may be used so.
-pub(super) fn pin(keys: &Keys, piece: Piece, needs: Access) -> Option<Pinned> {
+pub(super) fn pin(keys: &Keys, piece: WorkPiece, needs: Access) -> Option<Pinned> {
     keys.pin(By::Local, piece.key, piece.start.addr() as u64, piece.len, needs)
 }
 
@@ -120,13 +120,13 @@ fn route_header(from: u64, to: u64) -> [u8; ROUTE_HEADER] {
 ///
 /// # Safety
 /// `bytes` is readable for `len` bytes, and no receive's memory.
-pub(super) unsafe fn deliver(target: &mut Port, from: u64, to: u64, bytes: *const u8, len: usize) {
+pub(super) unsafe fn deliver(target: &mut SoftPort, from: u64, to: u64, bytes: *const u8, len: usize) {
     if target.datagrams.front().is_none_or(|receive| receive.piece.len < ROUTE_HEADER + len) {
         return;
     }
     let Some(receive) = target.datagrams.pop_front() else { return };
     let Some(memory) = receive.pin(&target.keys) else {
-        return target.received(receive.id, DATAGRAM, Err(Failure::LocalProtection));
+        return target.received(receive.id, DATAGRAM, Err(WorkFailure::LocalProtection));
     };
     // SAFETY: the receive's memory is registered, and long enough for both.
     unsafe { kernels::copy(memory.start(), route_header(from, to).as_ptr(), ROUTE_HEADER) };
@@ -136,9 +136,9 @@ pub(super) unsafe fn deliver(target: &mut Port, from: u64, to: u64, bytes: *cons
     target.received(receive.id, DATAGRAM, Ok(done));
 }
 
-impl Port {
-    pub(super) fn new(id: u64, limits: Limits, datagram_sends: usize, pinned: usize) -> Self {
-        let mut port = Port { id, limits, keys: Keys::new(pinned), ..Port::default() };
+impl SoftPort {
+    pub(super) fn new(id: u64, limits: DeviceLimits, datagram_sends: usize, pinned: usize) -> Self {
+        let mut port = SoftPort { id, limits, keys: Keys::new(pinned), ..SoftPort::default() };
         port.add(datagram_sends, 0);
         port
     }
@@ -154,7 +154,7 @@ impl Port {
         let number = DATAGRAM + at as u32;
         let id = life << 24 | u64::from(number);
         self.pairs.resize_with(self.pairs.len().max(at + 1), || None);
-        let mut pair = Connected::new(id, Place { port: self.id, number }, depth, life);
+        let mut pair = SoftPair::new(id, PairId { port: self.id, number }, depth, life);
         if self.rank.is_some() {
             pair.travel();
         }
@@ -169,16 +169,16 @@ impl Port {
     }
 
     /// The pair that has a number now.
-    pub(super) fn numbered(&mut self, number: u32) -> Option<&mut Connected> {
+    pub(super) fn numbered(&mut self, number: u32) -> Option<&mut SoftPair> {
         self.pairs.get_mut(number.checked_sub(DATAGRAM)? as usize)?.as_mut()
     }
 
     /// That of datagrams stays as it was made, and has slots only.
-    pub(super) fn datagram_pair(&mut self) -> Result<&mut Connected> {
+    pub(super) fn datagram_pair(&mut self) -> Result<&mut SoftPair> {
         self.numbered(DATAGRAM).ok_or(DeviceError::Unknown { what: "queue pair", id: DATAGRAM.into() })
     }
 
-    pub(super) fn pair(&mut self, pair: Pair) -> Result<&mut Connected> {
+    pub(super) fn pair(&mut self, pair: Pair) -> Result<&mut SoftPair> {
         let connected = self.numbered(pair.number).filter(|connected| connected.id == pair.id);
         connected.ok_or(DeviceError::Unknown { what: "queue pair", id: pair.id })
     }
@@ -191,7 +191,7 @@ impl Port {
 
     /// Returns true if memory is touched for works of the device or for those of its peers.
     pub(super) fn is_in_use(&self) -> bool {
-        self.keys.are_in_use() || self.pairs.iter().flatten().any(Connected::is_in_use)
+        self.keys.are_in_use() || self.pairs.iter().flatten().any(SoftPair::is_in_use)
     }
 
     /// Adds works to the queue of a pair. Returns the number added.
@@ -207,7 +207,7 @@ impl Port {
         }
         for (at, work) in works.iter().enumerate() {
             // SAFETY: the caller's promise.
-            let entry = unsafe { Entry::new(*work, &limits) };
+            let entry = unsafe { QueuedWork::new(*work, &limits) };
             let entry = entry.map_err(|why| DeviceError::Work { at, id: work.id, why })?;
             if connected.slots.take().is_none() {
                 return Ok(at);
@@ -230,11 +230,11 @@ impl Port {
     }
 
     /// A completion that frees no slot.
-    pub(super) fn received(&mut self, id: u64, number: u32, outcome: std::result::Result<Done, Failure>) {
-        self.report(Report { completion: Completion { id, number, outcome }, frees: 0, life: 0 });
+    pub(super) fn received(&mut self, id: u64, number: u32, outcome: std::result::Result<Done, WorkFailure>) {
+        self.report(PendingCompletion { completion: Completion { id, number, outcome }, frees: 0, life: 0 });
     }
 
-    pub(super) fn report(&mut self, report: Report) {
+    pub(super) fn report(&mut self, report: PendingCompletion) {
         if self.fatal.is_none() && self.reports.len() == self.limits.completions {
             self.die("more completions came than its queue holds");
         }
@@ -251,15 +251,15 @@ impl Port {
         }
     }
 
-    pub(super) fn event(&mut self, event: Event) {
+    pub(super) fn event(&mut self, event: DeviceEvent) {
         self.events.push_back(event);
         self.fresh = true;
         self.ring();
     }
 
-    pub(super) fn take_event(&mut self) -> Option<Event> {
+    pub(super) fn take_event(&mut self) -> Option<DeviceEvent> {
         let event = self.events.pop_front()?;
-        if let (Event::Fatal, Some((_, is_known))) = (event, &mut self.fatal) {
+        if let (DeviceEvent::Fatal, Some((_, is_known))) = (event, &mut self.fatal) {
             *is_known = true;
         }
         Some(event)
@@ -287,12 +287,12 @@ impl Port {
         self.reports.clear();
         self.pairs.iter_mut().flatten().for_each(|pair| pair.state = State::Error);
         self.signs.reports.store(usize::MAX, Ordering::Relaxed);
-        self.event(Event::Fatal);
+        self.event(DeviceEvent::Fatal);
     }
 
     /// Takes a completion. Slots of its pair are free again, unless that was reset or destroyed meanwhile.
     pub(super) fn poll(&mut self) -> Option<Completion> {
-        let Report { completion, frees, life } = self.reports.pop_front()?;
+        let PendingCompletion { completion, frees, life } = self.reports.pop_front()?;
         self.signs.reports.store(self.reports.len(), Ordering::Relaxed);
         if let Some(pair) = self.numbered(completion.number).filter(|pair| pair.life == life) {
             pair.slots.free(frees);
@@ -301,7 +301,7 @@ impl Port {
     }
 
     /// Reports works of a pair that are done. After a failure all: the first that is not done has failed, the others are flushed.
-    pub(super) fn retire(&mut self, number: u32, mut failure: Option<Failure>) {
+    pub(super) fn retire(&mut self, number: u32, mut failure: Option<WorkFailure>) {
         if let Some(pair) = self.numbered(number).filter(|_| failure.is_some()) {
             (pair.state, pair.asked, pair.awaits) = (State::Error, None, false);
         }

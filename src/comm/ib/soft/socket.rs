@@ -26,7 +26,7 @@ use rustix::{
     net::sockopt::{set_socket_send_buffer_size, socket_send_buffer_size},
 };
 
-use super::{Shared, packet::HEADER, port::at_most};
+use super::{SharedFabric, packet::HEADER, port::at_most};
 use crate::comm::{
     ib::device::{DeviceError, Result},
     node::agent::ask_for_short_turns,
@@ -159,7 +159,7 @@ pub(super) struct Looker {
 }
 
 impl Looker {
-    pub(super) fn start(shared: Arc<Shared>, socket: &Socket) -> io::Result<Self> {
+    pub(super) fn start(shared: Arc<SharedFabric>, socket: &Socket) -> io::Result<Self> {
         let (stop, socket) = (Arc::new(AtomicBool::new(false)), socket.socket.clone());
         let thread = std::thread::Builder::new().name("adapter".into()).stack_size(256 << 10);
         let stopped = stop.clone();

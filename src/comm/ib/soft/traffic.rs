@@ -1,7 +1,7 @@
 //! What the adapters do next: which work of a pair starts, what its target says, and how it ends.
 //!
-//! All of this happens under the lock of the fabric, save the moving of bytes: [`State::next`] hands out a [`Transfer`], which is carried
-//! out without the lock and then [finished](State::finish). A pair has one transfer at a time.
+//! All of this happens under the lock of the fabric, save the moving of bytes: [`FabricState::next`] hands out a [`Transfer`], which is carried
+//! out without the lock and then [finished](FabricState::finish). A pair has one transfer at a time.
 
 use std::{
     collections::BTreeSet,
@@ -13,22 +13,22 @@ use std::{
 use super::{
     keys::{By, Pinned},
     landing,
-    pair::{Connected, Path, Place, Progress, after, is_answered},
-    port::{Port, pin},
+    pair::{PairId, Path, SoftPair, Underway, after, is_answered},
+    port::{SoftPort, pin},
     socket::{Socket, is_far},
 };
 use crate::comm::{
-    ib::device::{Access, DeviceError, Done, Event, Failure, Kind, State as PairState, Work},
+    ib::device::{Access, DeviceError, DeviceEvent, Done, Opcode, State as PairState, Work, WorkFailure},
     kit::{mutex::Mutex, random::Random, slab::Slab},
     soft::Wish,
 };
 
 /// All that the devices of a fabric share.
 #[derive(Debug)]
-pub(super) struct State {
-    pub(super) ports: Slab<Port>,
+pub(super) struct FabricState {
+    pub(super) ports: Slab<SoftPort>,
     /// Pairs that have works.
-    waiting: BTreeSet<Place>,
+    waiting: BTreeSet<PairId>,
     pub(super) random: Random,
     /// Of a process, for devices of others; and the port that packets are for.
     pub(super) socket: Option<Socket>,
@@ -42,22 +42,22 @@ pub(super) struct State {
 #[derive(Debug)]
 pub(super) enum Travelling {
     /// A work of a pair, by the pair's life and its number in that.
-    Work { of: Place, life: u64, number: u64 },
+    Work { of: PairId, life: u64, number: u64 },
     /// What it brings back.
-    Return { of: Place, life: u64, number: u64 },
+    Return { of: PairId, life: u64, number: u64 },
     /// A datagram from one port to the pair of a number of another one.
     Datagram { from: u64, to: u64, number: u32, key: u32, bytes: Box<[u8]> },
     /// No message: a pair may try again.
-    Again { of: Place },
+    Again { of: PairId },
 }
 
 /// Bytes, or a word, that an adapter moves.
 #[derive(Debug)]
 pub(super) struct Transfer {
-    from: Place,
+    from: PairId,
     /// Of the work in its queue.
     at: usize,
-    to: Place,
+    to: PairId,
     work: Work,
     here: Pinned,
     there: Pinned,
@@ -74,9 +74,9 @@ impl Transfer {
             // SAFETY: both sides lie in memory that stays registered until this value is dropped, for the access that they need, or
             // in a copy of inline data. The caller that registered it promised that there are no references to it. The caller
             // that posted the work promised that the two do not overlap.
-            Kind::Send { .. } | Kind::Write { .. } => unsafe { landing::land(there, here, len, self.random) },
+            Opcode::Send { .. } | Opcode::Write { .. } => unsafe { landing::land(there, here, len, self.random) },
             // SAFETY: as above.
-            Kind::Read { .. } => unsafe { landing::land(here, there, len, self.random) },
+            Opcode::Read { .. } => unsafe { landing::land(here, there, len, self.random) },
             // SAFETY: as above; the alignment was checked, and both lengths are eight.
             kind => unsafe { landing::atomic(&self.adapter, there.cast(), here, kind) },
         }
@@ -91,9 +91,9 @@ pub(super) enum Trouble {
     /// No receive is posted; when to come again.
     NotReady(Duration),
     /// The work is wrong here.
-    Local(Failure),
+    Local(WorkFailure),
     /// The peer refuses it, and fails too; so does the receive, if it is about one.
-    Refused { by: Place, here: Failure, receive: Option<Failure> },
+    Refused { by: PairId, here: WorkFailure, receive: Option<WorkFailure> },
 }
 
 /// Counts a try. Returns true if it is allowed. A limit of seven means no limit, as with soft-RoCE.
@@ -103,33 +103,39 @@ pub(super) fn try_again(tries: &mut u8, most: u8) -> bool {
 }
 
 /// The memory of a pair that a work of its peer is about, and the receive that a send takes.
-pub(super) fn reach(port: &mut Port, by: Place, path: &Path, kind: Kind, len: usize) -> Result<(Pinned, Option<u64>), Trouble> {
+pub(super) fn reach(
+    port: &mut SoftPort,
+    by: PairId,
+    path: &Path,
+    kind: Opcode,
+    len: usize,
+) -> Result<(Pinned, Option<u64>), Trouble> {
     let refused = |here, receive| Trouble::Refused { by, here, receive };
     let (at, needs, alignment) = match kind {
-        Kind::Send { .. } => {
+        Opcode::Send { .. } => {
             let receive = *port.shared.front().ok_or(Trouble::NotReady(path.receive_timer))?;
             if len > receive.piece.len {
-                return Err(refused(Failure::RemoteInvalid, Some(Failure::LocalLength)));
+                return Err(refused(WorkFailure::RemoteInvalid, Some(WorkFailure::LocalLength)));
             }
-            let closed = || refused(Failure::RemoteOperation, Some(Failure::LocalProtection));
+            let closed = || refused(WorkFailure::RemoteOperation, Some(WorkFailure::LocalProtection));
             let there = receive.pin(&port.keys).ok_or_else(closed)?;
             port.shared.pop_front();
             return Ok((there, Some(receive.id)));
         }
-        Kind::Write { to } => (to, Access::REMOTE_WRITE, 1),
-        Kind::Read { from } => (from, Access::REMOTE_READ, 1),
-        Kind::FetchAdd { at, .. } | Kind::CompareSwap { at, .. } => (at, Access::REMOTE_ATOMIC, size_of::<u64>() as u64),
+        Opcode::Write { to } => (to, Access::REMOTE_WRITE, 1),
+        Opcode::Read { from } => (from, Access::REMOTE_READ, 1),
+        Opcode::FetchAdd { at, .. } | Opcode::CompareSwap { at, .. } => (at, Access::REMOTE_ATOMIC, size_of::<u64>() as u64),
     };
     if !at.start.is_multiple_of(alignment) || !path.access.allows(needs) {
-        return Err(refused(Failure::RemoteInvalid, None));
+        return Err(refused(WorkFailure::RemoteInvalid, None));
     }
     let there = port.keys.pin(By::Remote, at.key, at.start, len, needs);
-    Ok((there.ok_or_else(|| refused(Failure::RemoteAccess, None))?, None))
+    Ok((there.ok_or_else(|| refused(WorkFailure::RemoteAccess, None))?, None))
 }
 
-impl State {
+impl FabricState {
     pub(super) fn new(seed: u64) -> Self {
-        State {
+        FabricState {
             ports: Slab::default(),
             waiting: BTreeSet::new(),
             random: Random::new(seed),
@@ -140,16 +146,16 @@ impl State {
         }
     }
 
-    pub(super) fn port(&mut self, id: u64) -> Result<&mut Port, DeviceError> {
+    pub(super) fn port(&mut self, id: u64) -> Result<&mut SoftPort, DeviceError> {
         self.ports.get_mut(id).ok_or(DeviceError::Unknown { what: "device", id })
     }
 
-    pub(super) fn pair(&mut self, place: Place) -> Option<&mut Connected> {
+    pub(super) fn pair(&mut self, place: PairId) -> Option<&mut SoftPair> {
         self.ports.get_mut(place.port)?.numbered(place.number)
     }
 
     /// Notes whether a pair has works. Returns the number of pairs that have.
-    pub(super) fn note(&mut self, place: Place) -> usize {
+    pub(super) fn note(&mut self, place: PairId) -> usize {
         if self.pair(place).is_some_and(|pair| !pair.works.is_empty()) {
             self.waiting.insert(place);
         } else {
@@ -159,7 +165,7 @@ impl State {
     }
 
     /// The first pair behind `last` that has works.
-    pub(super) fn waiting_behind(&self, last: Option<Place>) -> Option<Place> {
+    pub(super) fn waiting_behind(&self, last: Option<PairId>) -> Option<PairId> {
         self.waiting.range((last.map_or(Unbounded, Excluded), Unbounded)).next().copied()
     }
 
@@ -170,13 +176,13 @@ impl State {
     }
 
     /// What a pair does next, if it can do anything now.
-    pub(super) fn next(&mut self, place: Place, now: Duration) -> Option<Transfer> {
+    pub(super) fn next(&mut self, place: PairId, now: Duration) -> Option<Transfer> {
         loop {
             let coin = self.random.below(2);
             let port = self.ports.get_mut(place.port)?;
             let pair = port.numbered(place.number).filter(|pair| !pair.busy)?;
             if pair.state == PairState::Error {
-                port.retire(place.number, Some(Failure::Flushed));
+                port.retire(place.number, Some(WorkFailure::Flushed));
                 return None;
             }
             if pair.state != PairState::ReadyToSend || pair.due > now {
@@ -208,7 +214,7 @@ impl State {
     }
 
     /// Starts a work of a pair, or has it answered, if it was asked before. Nothing if it only asked.
-    fn attempt(&mut self, from: Place, at: usize) -> Result<Option<Transfer>, Trouble> {
+    fn attempt(&mut self, from: PairId, at: usize) -> Result<Option<Transfer>, Trouble> {
         use Trouble::{Local, Refused, Unanswered};
         let random = self.random.below(usize::MAX);
         let port = self.ports.get_mut(from.port).ok_or(Unanswered)?;
@@ -217,56 +223,57 @@ impl State {
         let (work, progress, inline) = (entry.work, entry.progress, entry.inline.is_some());
         let (kind, len) = (work.kind, work.local.len);
         let needs = if is_answered(kind) { Access::LOCAL_WRITE } else { Access::NONE };
-        let here = if inline { None } else { Some(pin(&port.keys, work.local, needs).ok_or(Local(Failure::LocalProtection))?) };
+        let here =
+            if inline { None } else { Some(pin(&port.keys, work.local, needs).ok_or(Local(WorkFailure::LocalProtection))?) };
 
         let by = path.peer.ok_or(Unanswered)?;
         let port = self.ports.get_mut(by.port).ok_or(Unanswered)?;
         let target = port.numbered(by.number).ok_or(Unanswered)?;
         let in_turn = match progress {
-            Progress::Asked { life } => life == target.life,
-            Progress::Excess => true,
-            Progress::Posted | Progress::Done => path.next == target.path.expected,
+            Underway::Asked { life } => life == target.life,
+            Underway::Excess => true,
+            Underway::Posted | Underway::Done => path.next == target.path.expected,
         };
         if !target.answers(from) || !in_turn {
             return Err(Unanswered);
         }
         let (life, theirs) = (target.life, target.path);
         let there = match kind {
-            _ if progress == Progress::Excess => {
-                return Err(Refused { by, here: Failure::RemoteInvalid, receive: None });
+            _ if progress == Underway::Excess => {
+                return Err(Refused { by, here: WorkFailure::RemoteInvalid, receive: None });
             }
-            _ if progress == Progress::Posted && is_answered(kind) => None,
+            _ if progress == Underway::Posted && is_answered(kind) => None,
             _ => Some(reach(port, by, &theirs, kind, len)?),
         };
         let adapter = port.adapter.clone();
         let target = port.numbered(by.number).ok_or(Unanswered)?;
         target.serving += usize::from(there.is_some());
-        if progress == Progress::Posted {
+        if progress == Underway::Posted {
             target.path.expected = after(theirs.expected);
         }
         let pair = self.pair(from).ok_or(Unanswered)?;
-        if progress == Progress::Posted {
+        if progress == Underway::Posted {
             pair.start();
         }
         let Some((there, receive)) = there else {
-            pair.works[at].progress = if reads < theirs.answer_depth { Progress::Asked { life } } else { Progress::Excess };
+            pair.works[at].progress = if reads < theirs.answer_depth { Underway::Asked { life } } else { Underway::Excess };
             self.returns(from, by, at);
             return Ok(None);
         };
-        let here = here.or_else(|| pair.works[at].inline.take()).ok_or(Local(Failure::LocalProtection))?;
+        let here = here.or_else(|| pair.works[at].inline.take()).ok_or(Local(WorkFailure::LocalProtection))?;
         pair.busy = true;
         Ok(Some(Transfer { from, at, to: by, work, here, there, receive, adapter, random }))
     }
 
     /// The first work of a pair that is not done did not get through.
-    pub(super) fn handle(&mut self, place: Place, trouble: Trouble, now: Duration) {
+    pub(super) fn handle(&mut self, place: PairId, trouble: Trouble, now: Duration) {
         let Some(pair) = self.pair(place) else { return };
         let path = pair.path;
         let (again, after, failure) = match trouble {
             Trouble::Local(failure) | Trouble::Refused { here: failure, .. } => (false, now, failure),
-            Trouble::Unanswered => (try_again(&mut pair.unanswered, path.retries), path.timeout, Failure::RetryExceeded),
+            Trouble::Unanswered => (try_again(&mut pair.unanswered, path.retries), path.timeout, WorkFailure::RetryExceeded),
             Trouble::NotReady(timer) => {
-                (try_again(&mut pair.not_ready, path.receive_retries), timer, Failure::ReceiveRetryExceeded)
+                (try_again(&mut pair.not_ready, path.receive_retries), timer, WorkFailure::ReceiveRetryExceeded)
             }
         };
         if again {
@@ -282,7 +289,7 @@ impl State {
     }
 
     /// A pair has refused a work of its peer, and fails too; so does the receive, if it is about one.
-    pub(super) fn refused(&mut self, by: Place, receive: Option<Failure>) {
+    pub(super) fn refused(&mut self, by: PairId, receive: Option<WorkFailure>) {
         let says_so = self.random.below(2) == 0;
         let Some(port) = self.ports.get_mut(by.port) else { return };
         if let Some((failure, receive)) = receive.and_then(|failure| Some((failure, port.shared.pop_front()?))) {
@@ -294,20 +301,20 @@ impl State {
         }
         // Some adapters do, soft-RoCE does not.
         if says_so {
-            port.event(Event::PairFailed(by.number));
+            port.event(DeviceEvent::PairFailed(by.number));
         }
     }
 
     /// The bytes of a transfer have landed.
     pub(super) fn finish(&mut self, transfer: Transfer) {
         let Transfer { from, at, to, work, receive, .. } = transfer;
-        let written = if matches!(work.kind, Kind::Read { .. }) { from } else { to };
+        let written = if matches!(work.kind, Opcode::Read { .. }) { from } else { to };
         self.ports.get_mut(written.port).into_iter().for_each(|port| port.touched = true);
         if let Some(port) = self.ports.get_mut(to.port) {
             if let Some(target) = port.numbered(to.number) {
                 target.serving -= 1;
             }
-            if let (Some(id), Kind::Send { immediate }) = (receive, work.kind) {
+            if let (Some(id), Opcode::Send { immediate }) = (receive, work.kind) {
                 port.received(id, to.number, Ok(Done::Received { len: work.local.len, immediate, from: None }));
             }
         }

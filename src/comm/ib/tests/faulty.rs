@@ -19,8 +19,8 @@ use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use crate::comm::{
     ib::device::{
-        Access, Address, Completion, Datagram, Device, DeviceError, Done, Event, Handle, Kind, Limits, Pair, Piece, Queue,
-        Region, Result, State, To, Wakes, Work,
+        Access, Address, Completion, Datagram, Device, DeviceError, DeviceEvent, DeviceLimits, DeviceRegion, Done, Handle,
+        Opcode, Pair, Queue, Result, State, To, Wakes, Work, WorkPiece,
     },
     kit::{mutex::Mutex, random::Random},
 };
@@ -122,7 +122,7 @@ impl<D: Device> Device for Faulty<D> {
         self.below.now()
     }
 
-    fn limits(&self) -> &Limits {
+    fn limits(&self) -> &DeviceLimits {
         self.below.limits()
     }
 
@@ -130,14 +130,14 @@ impl<D: Device> Device for Faulty<D> {
         self.below.address()
     }
 
-    unsafe fn register(&self, start: *mut u8, len: usize, access: Access) -> Result<Region> {
+    unsafe fn register(&self, start: *mut u8, len: usize, access: Access) -> Result<DeviceRegion> {
         // SAFETY: the caller's promise.
         let region = unsafe { self.below.register(start, len, access) }?;
         self.state.lock().posted.regions += 1;
         Ok(region)
     }
 
-    fn deregister(&self, region: Region) -> Result<()> {
+    fn deregister(&self, region: DeviceRegion) -> Result<()> {
         self.below.deregister(region)?;
         self.state.lock().posted.regions -= 1;
         Ok(())
@@ -169,7 +169,7 @@ impl<D: Device> Device for Faulty<D> {
         let mut works = Cow::Borrowed(works);
         if self.happens(self.rates.wrong_key) {
             for work in works.to_mut() {
-                if let Kind::Write { to } = &mut work.kind {
+                if let Opcode::Write { to } = &mut work.kind {
                     to.key ^= 1 << 20;
                 }
             }
@@ -192,7 +192,7 @@ impl<D: Device> Device for Faulty<D> {
         taken
     }
 
-    unsafe fn post_receive(&self, queue: Queue, id: u64, piece: Piece) -> Result<()> {
+    unsafe fn post_receive(&self, queue: Queue, id: u64, piece: WorkPiece) -> Result<()> {
         // SAFETY: the caller's promise.
         unsafe { self.below.post_receive(queue, id, piece) }
     }
@@ -260,7 +260,7 @@ impl<D: Device> Device for Faulty<D> {
         self.below.wait(limit)
     }
 
-    fn event(&self) -> Option<Event> {
+    fn event(&self) -> Option<DeviceEvent> {
         self.below.event()
     }
 }

@@ -6,14 +6,14 @@ use std::{
 };
 
 use crate::comm::{
-    Event, Events, Mail, Network, Operations, Topology,
+    Event, Events, Issued, Mail, Nap, Network, Operation, Slept, Token, Topology,
     am::Am,
     ib::{
         links::{DEPTHS, Links},
         soft::{Fabric, Rules, SoftDevice},
     },
     node::{self, Member, agent::Answers},
-    protocol::connection::{Settings, Way},
+    protocol::connection::{ConnectionSettings, SetupWay},
     start::devices::directory::Directory,
 };
 
@@ -30,10 +30,10 @@ fn ranks() -> [Rank; 2] {
     let fabric = Fabric::new(Rules::default());
     let directory = Arc::new(Directory::shared(2).unwrap());
     [0, 1].map(|endpoint| {
-        let settings = Settings { endpoint, endpoints: 2, token: 7, way: Way::Overlapped, budget: 2 };
+        let settings = ConnectionSettings { endpoint, endpoints: 2, token: 7, way: SetupWay::Overlapped, budget: 2 };
         let wire = Links::new(fabric.open(DEPTHS).unwrap(), directory.clone(), settings).unwrap();
         let machine = Arc::new(node::Fabric::new(1, 16 << 20, false).unwrap());
-        let member = Member::new(machine, Topology::of_machines(endpoint, &[0, 1]), 1, usize::MAX);
+        let member = Member::new(machine, Topology::of_machines(endpoint, &[0, 1]), 1, None);
         Am::new(wire, &member, true, false, None)
     })
 }
@@ -46,7 +46,9 @@ fn finds(rank: &Rank, key: u64) -> bool {
 }
 
 fn send(from: &Rank, key: u64) {
-    assert!(from.mail(0, Mail { key, words: [0; 3] }).is_ok());
+    let mail = Operation::Mail { rank: 0, mail: Mail { key, words: [0; 3] } };
+    // SAFETY: mail touches no memory of the caller.
+    assert_ne!(unsafe { from.issue(mail, Token::NOBODY) }, Issued::Full);
     from.poll(&mut Events::new());
 }
 
@@ -58,10 +60,15 @@ fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
+/// Returns true if the rank slept in the network, or saw there that it must not.
+fn naps(rank: &Rank, limit: Duration, ready: bool) -> bool {
+    rank.nap(Nap { limit, if_owed: false, ready: &|| ready }) == Slept::Here
+}
+
 /// Sleeps in the network, and returns before the limit.
-fn doze(rank: &Rank) {
+fn sleep_well(rank: &Rank) {
     let start = Instant::now();
-    assert!(rank.doze(LONG, &|| false), "the network lets nobody sleep");
+    assert!(naps(rank, LONG, false), "the network lets nobody sleep");
     assert!(start.elapsed() < LONG, "nothing has ended the sleep");
 }
 
@@ -75,20 +82,20 @@ fn what_comes_ends_a_sleep_in_the_network() {
     });
     // What has come already is not slept through, nor what another thread has brought.
     send(two, 2);
-    doze(one);
+    sleep_well(one);
     assert!(finds(one, 2));
     let start = Instant::now();
-    assert!(one.doze(LONG, &|| true) && start.elapsed() < LONG);
+    assert!(naps(one, LONG, true) && start.elapsed() < LONG);
     std::thread::scope(|scope| {
         let waits = scope.spawn(|| {
             while !finds(one, 3) {
-                doze(one);
+                sleep_well(one);
             }
         });
         // Not as it may seem for a moment, while the rank looks.
         let sleeps = || (0..20_000).all(|_| one.since_looked() == Duration::ZERO);
         until("the rank does not sleep", sleeps);
-        assert!(!one.sleep(SHORT) && !one.doze(SHORT, &|| false), "two threads sleep there");
+        assert!(!one.sleep(SHORT) && !naps(one, SHORT, false), "two threads sleep there");
         send(two, 3);
         until("the rank still sleeps", || {
             two.poll(&mut Events::new());
@@ -107,8 +114,10 @@ fn an_agent_leaves_its_place_to_its_rank() {
     until("nobody has looked for a while", || one.since_looked() > no_others);
     std::thread::scope(|scope| {
         scope.spawn(|| until("the agent cannot sleep", || one.sleep(Duration::from_millis(500))));
-        until("the agent does not hear of it", || !one.doze(Duration::ZERO, &|| true) && one.since_looked() == Duration::ZERO);
+        until("the agent does not hear of it", || {
+            !naps(one, Duration::from_nanos(1), true) && one.since_looked() == Duration::ZERO
+        });
     });
     until("the agent never comes back", || one.since_looked() > no_others);
-    until("the place is free", || one.doze(Duration::ZERO, &|| true));
+    until("the place is free", || naps(one, Duration::from_nanos(1), true));
 }

@@ -15,10 +15,10 @@ use rustix::{
     io::Errno,
 };
 
-use super::library::{Owned, check, nothing, refused};
+use super::library::{Object, check, nothing, refused};
 use crate::comm::{
     ib::{
-        device::{Completion, DeviceError, Done, Event, Failure, Result, Wakes},
+        device::{Completion, DeviceError, DeviceEvent, Done, Result, Wakes, WorkFailure},
         ffi::*,
     },
     kit::mutex::Mutex,
@@ -31,7 +31,7 @@ const AT_ONCE: usize = 32;
 ///
 /// # Errors
 /// The queue does not work any more.
-pub(super) fn take(queue: &Owned<ibv_cq>, datagrams: u32, completions: &mut Vec<Completion>, most: usize) -> Result<()> {
+pub(super) fn take(queue: &Object<ibv_cq>, datagrams: u32, completions: &mut Vec<Completion>, most: usize) -> Result<()> {
     let queue = queue.pointer();
     // SAFETY: a queue that lives, of a device that does.
     let poll_cq = unsafe { (*(*queue).context).ops.poll_cq };
@@ -63,7 +63,7 @@ fn completion(found: &ibv_wc, datagrams: u32) -> Completion {
     Completion { id: found.wr_id, number: found.qp_num, outcome }
 }
 
-fn done(found: &ibv_wc, datagrams: u32) -> std::result::Result<Done, Failure> {
+fn done(found: &ibv_wc, datagrams: u32) -> std::result::Result<Done, WorkFailure> {
     let is = |flag| found.wc_flags & flag != 0;
     match found.opcode {
         IBV_WC_SEND => Ok(Done::Sent),
@@ -76,21 +76,21 @@ fn done(found: &ibv_wc, datagrams: u32) -> std::result::Result<Done, Failure> {
             from: (found.qp_num == datagrams).then_some(found.src_qp),
         }),
         // A receive that a peer's write with an immediate value has taken, which no rank posts: its length is not of the receive.
-        other => Err(Failure::Other(other as u32)),
+        other => Err(WorkFailure::Other(other as u32)),
     }
 }
 
-fn failure(status: c_int) -> Failure {
+fn failure(status: c_int) -> WorkFailure {
     match status {
-        IBV_WC_RETRY_EXC_ERR => Failure::RetryExceeded,
-        IBV_WC_RNR_RETRY_EXC_ERR => Failure::ReceiveRetryExceeded,
-        IBV_WC_WR_FLUSH_ERR => Failure::Flushed,
-        IBV_WC_REM_ACCESS_ERR => Failure::RemoteAccess,
-        IBV_WC_REM_INV_REQ_ERR => Failure::RemoteInvalid,
-        IBV_WC_REM_OP_ERR => Failure::RemoteOperation,
-        IBV_WC_LOC_PROT_ERR | IBV_WC_LOC_ACCESS_ERR => Failure::LocalProtection,
-        IBV_WC_LOC_LEN_ERR => Failure::LocalLength,
-        other => Failure::Other(other as u32),
+        IBV_WC_RETRY_EXC_ERR => WorkFailure::RetryExceeded,
+        IBV_WC_RNR_RETRY_EXC_ERR => WorkFailure::ReceiveRetryExceeded,
+        IBV_WC_WR_FLUSH_ERR => WorkFailure::Flushed,
+        IBV_WC_REM_ACCESS_ERR => WorkFailure::RemoteAccess,
+        IBV_WC_REM_INV_REQ_ERR => WorkFailure::RemoteInvalid,
+        IBV_WC_REM_OP_ERR => WorkFailure::RemoteOperation,
+        IBV_WC_LOC_PROT_ERR | IBV_WC_LOC_ACCESS_ERR => WorkFailure::LocalProtection,
+        IBV_WC_LOC_LEN_ERR => WorkFailure::LocalLength,
+        other => WorkFailure::Other(other as u32),
     }
 }
 
@@ -102,7 +102,7 @@ pub(super) struct Alarm {
     /// A wake-up was asked for, and not seen.
     armed: AtomicBool,
     /// Events that a wait has found.
-    found: Mutex<VecDeque<Event>>,
+    found: Mutex<VecDeque<DeviceEvent>>,
     /// The device does not work any more.
     failed: AtomicBool,
 }
@@ -111,16 +111,16 @@ pub(super) struct Alarm {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sources<'a> {
     pub(super) functions: &'a Functions,
-    pub(super) context: &'a Owned<ibv_context>,
-    pub(super) channel: &'a Owned<ibv_comp_channel>,
-    pub(super) queue: &'a Owned<ibv_cq>,
+    pub(super) context: &'a Object<ibv_context>,
+    pub(super) channel: &'a Object<ibv_comp_channel>,
+    pub(super) queue: &'a Object<ibv_cq>,
     /// The number of the datagram pair, without which the device is of no use.
     pub(super) datagrams: u32,
 }
 
 impl Alarm {
     /// Reading of either descriptor never waits from here on.
-    pub(super) fn new(context: &Owned<ibv_context>, channel: &Owned<ibv_comp_channel>) -> Result<Self> {
+    pub(super) fn new(context: &Object<ibv_context>, channel: &Object<ibv_comp_channel>) -> Result<Self> {
         // SAFETY: both live, and their descriptors do not change.
         let (events, completions) = unsafe { ((*context.pointer()).async_fd, (*channel.pointer()).fd) };
         for descriptor in [events, completions] {
@@ -187,17 +187,17 @@ impl Alarm {
         Ok(true)
     }
 
-    pub(super) fn event(&self, sources: Sources<'_>) -> Option<Event> {
+    pub(super) fn event(&self, sources: Sources<'_>) -> Option<DeviceEvent> {
         let found = self.found.lock().pop_front();
         let event = found.or_else(|| self.read_event(sources));
-        if event == Some(Event::Fatal) {
+        if event == Some(DeviceEvent::Fatal) {
             self.failed.store(true, Ordering::Relaxed);
         }
         event
     }
 
     /// Reads events from the kernel, up to one that means something.
-    fn read_event(&self, sources: Sources<'_>) -> Option<Event> {
+    fn read_event(&self, sources: Sources<'_>) -> Option<DeviceEvent> {
         loop {
             let mut event = MaybeUninit::<ibv_async_event>::uninit();
             // SAFETY: an open device; the event is written if the call succeeds.
@@ -217,14 +217,14 @@ impl Alarm {
 }
 
 /// What an event that was not acknowledged says. Ports that go and come back are none of it: the works tell.
-fn meaning(event: &ibv_async_event, datagrams: u32) -> Option<Event> {
+fn meaning(event: &ibv_async_event, datagrams: u32) -> Option<DeviceEvent> {
     match event.event_type {
         IBV_EVENT_QP_FATAL | IBV_EVENT_QP_REQ_ERR | IBV_EVENT_QP_ACCESS_ERR => {
             // SAFETY: such events are about a pair, which is not destroyed before they were acknowledged.
             let number = unsafe { (*event.element.qp).qp_num };
-            Some(if number == datagrams { Event::Fatal } else { Event::PairFailed(number) })
+            Some(if number == datagrams { DeviceEvent::Fatal } else { DeviceEvent::PairFailed(number) })
         }
-        IBV_EVENT_CQ_ERR | IBV_EVENT_SRQ_ERR | IBV_EVENT_DEVICE_FATAL => Some(Event::Fatal),
+        IBV_EVENT_CQ_ERR | IBV_EVENT_SRQ_ERR | IBV_EVENT_DEVICE_FATAL => Some(DeviceEvent::Fatal),
         _ => None,
     }
 }
@@ -284,13 +284,13 @@ mod tests {
     #[test]
     fn failures_are_told_apart() {
         for (status, failure) in [
-            (IBV_WC_WR_FLUSH_ERR, Failure::Flushed),
-            (IBV_WC_REM_ACCESS_ERR, Failure::RemoteAccess),
-            (IBV_WC_RETRY_EXC_ERR, Failure::RetryExceeded),
-            (IBV_WC_RNR_RETRY_EXC_ERR, Failure::ReceiveRetryExceeded),
-            (IBV_WC_LOC_PROT_ERR, Failure::LocalProtection),
-            (IBV_WC_LOC_LEN_ERR, Failure::LocalLength),
-            (21, Failure::Other(21)),
+            (IBV_WC_WR_FLUSH_ERR, WorkFailure::Flushed),
+            (IBV_WC_REM_ACCESS_ERR, WorkFailure::RemoteAccess),
+            (IBV_WC_RETRY_EXC_ERR, WorkFailure::RetryExceeded),
+            (IBV_WC_RNR_RETRY_EXC_ERR, WorkFailure::ReceiveRetryExceeded),
+            (IBV_WC_LOC_PROT_ERR, WorkFailure::LocalProtection),
+            (IBV_WC_LOC_LEN_ERR, WorkFailure::LocalLength),
+            (21, WorkFailure::Other(21)),
         ] {
             // The opcode of a failure says nothing.
             assert_eq!(completion(&found(status, IBV_WC_RECV, 0), 1).outcome, Err(failure), "{status}");

@@ -18,12 +18,12 @@ pub(super) const NAMEABLE: u32 = 256;
 pub(super) struct Gid {
     pub(super) index: u8,
     pub(super) raw: [u8; 16],
-    pub(super) kind: Kind,
+    pub(super) kind: GidKind,
 }
 
 /// What packets with a GID look like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum GidKind {
     /// InfiniBand, or RoCE's first version, which has no IP.
     Plain,
     /// RoCE over UDP.
@@ -43,8 +43,8 @@ impl Gid {
 impl fmt::Display for Gid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = match self.kind {
-            Kind::Plain => "InfiniBand or RoCE v1",
-            Kind::Roce2 => "RoCE v2",
+            GidKind::Plain => "InfiniBand or RoCE v1",
+            GidKind::Roce2 => "RoCE v2",
         };
         write!(f, "{} ({kind}, {})", self.index, Ipv6Addr::from(self.raw))
     }
@@ -56,10 +56,10 @@ pub(super) fn is_hole(raw: [u8; 16]) -> bool {
 }
 
 /// What the kernel says of an entry that is not empty.
-pub(super) fn kind(device: &str, port: u8, index: u8) -> Kind {
+pub(super) fn kind(device: &str, port: u8, index: u8) -> GidKind {
     let path = format!("{SYSFS}/{device}/ports/{port}/gid_attrs/types/{index}");
     let text = fs::read_to_string(path);
-    if text.is_ok_and(|text| text.trim() == "RoCE v2") { Kind::Roce2 } else { Kind::Plain }
+    if text.is_ok_and(|text| text.trim() == "RoCE v2") { GidKind::Roce2 } else { GidKind::Plain }
 }
 
 /// The entry that the user has chosen, or the best one.
@@ -72,7 +72,7 @@ pub(super) fn choose(port: &str, table: &[Gid], ethernet: bool, chosen: Option<u
         let found = table.iter().find(|gid| gid.index == index);
         return found.cloned().ok_or_else(|| Unusable::GidHole { port: port.to_owned(), index, there: there() });
     }
-    let usable = table.iter().filter(|gid| !ethernet || gid.kind == Kind::Roce2);
+    let usable = table.iter().filter(|gid| !ethernet || gid.kind == GidKind::Roce2);
     let best = usable.min_by_key(|gid| (if ethernet { gid.rank() } else { 0 }, gid.index));
     best.cloned().ok_or_else(|| Unusable::NoGid { port: port.to_owned(), there: there() })
 }
@@ -81,7 +81,7 @@ pub(super) fn choose(port: &str, table: &[Gid], ethernet: bool, chosen: Option<u
 mod tests {
     use super::*;
 
-    fn gid(index: u8, address: &str, kind: Kind) -> Gid {
+    fn gid(index: u8, address: &str, kind: GidKind) -> Gid {
         Gid { index, raw: address.parse::<Ipv6Addr>().expect("an address").octets(), kind }
     }
 
@@ -91,14 +91,14 @@ mod tests {
 
     #[test]
     fn an_address_that_routers_pass_on_comes_first() {
-        let link = gid(0, "fe80::1", Kind::Roce2);
-        let old = gid(1, "::ffff:10.0.0.1", Kind::Plain);
-        let four = gid(4, "::ffff:10.0.0.1", Kind::Roce2);
-        let six = gid(9, "2001:db8::1", Kind::Roce2);
+        let link = gid(0, "fe80::1", GidKind::Roce2);
+        let old = gid(1, "::ffff:10.0.0.1", GidKind::Plain);
+        let four = gid(4, "::ffff:10.0.0.1", GidKind::Roce2);
+        let six = gid(9, "2001:db8::1", GidKind::Roce2);
         let table = [link.clone(), old.clone(), four, six.clone()];
         assert_eq!(index(&table, true, None), Ok(4));
         assert_eq!(index(&[six.clone(), link.clone()], true, None), Ok(9));
-        let alone = gid(0, "::ffff:169.254.1.1", Kind::Roce2);
+        let alone = gid(0, "::ffff:169.254.1.1", GidKind::Roce2);
         assert_eq!(index(&[alone, six.clone()], true, None), Ok(9), "routers pass on no link-local address of either kind");
         let early = Gid { index: 2, ..six };
         assert_eq!(
@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn the_users_choice_holds_unless_it_is_a_hole() {
-        let table = [gid(0, "fe80::1", Kind::Plain), gid(2, "fe80::1", Kind::Roce2)];
+        let table = [gid(0, "fe80::1", GidKind::Plain), gid(2, "fe80::1", GidKind::Roce2)];
         assert_eq!(index(&table, true, Some(0)), Ok(0));
         let hole = index(&table, true, Some(1)).expect_err("a hole").to_string();
         assert!(hole.starts_with("GA_IB_GID=1: this entry of the GID table of a:1 is empty; there is 0 ("), "{hole}");

@@ -61,17 +61,17 @@ pub(super) fn last_error(call: &'static str) -> DeviceError {
 
 /// An object of the library.
 #[derive(Debug)]
-pub(super) struct Owned<T> {
+pub(super) struct Object<T> {
     object: NonNull<T>,
     destroy: unsafe extern "C" fn(*mut T) -> c_int,
 }
 
 // SAFETY: the library's functions may be called from any thread with any object.
-unsafe impl<T> Send for Owned<T> {}
+unsafe impl<T> Send for Object<T> {}
 // SAFETY: as above; what is read of an object directly does not change while it lives.
-unsafe impl<T> Sync for Owned<T> {}
+unsafe impl<T> Sync for Object<T> {}
 
-impl<T> Owned<T> {
+impl<T> Object<T> {
     /// What a call has made, or why it made nothing.
     ///
     /// # Safety
@@ -83,7 +83,7 @@ impl<T> Owned<T> {
         destroy: unsafe extern "C" fn(*mut T) -> c_int,
     ) -> Result<Self> {
         let object = NonNull::new(object).ok_or_else(|| last_error(call))?;
-        Ok(Owned { object, destroy })
+        Ok(Object { object, destroy })
     }
 
     pub(super) fn pointer(&self) -> *mut T {
@@ -99,7 +99,7 @@ impl<T> Owned<T> {
     }
 }
 
-impl<T> Drop for Owned<T> {
+impl<T> Drop for Object<T> {
     fn drop(&mut self) {
         // SAFETY: the object is this value's own. That it cannot be destroyed matters to nobody any more.
         let _ = unsafe { (self.destroy)(self.pointer()) };
@@ -108,19 +108,19 @@ impl<T> Drop for Owned<T> {
 
 /// The adapters that the library knows, each as a name and how it is opened.
 #[derive(Debug)]
-pub(super) struct Adapters {
+pub(super) struct AdapterList {
     functions: Functions,
     /// An array that ends by a null pointer.
     list: NonNull<*mut ibv_device>,
     count: usize,
 }
 
-impl Adapters {
+impl AdapterList {
     pub(super) fn list(functions: &Functions) -> std::result::Result<Self, Unusable> {
         let mut count = 0;
         // SAFETY: the count is written during the call.
         let list = unsafe { (functions.ibv_get_device_list)(&raw mut count) };
-        let adapters = NonNull::new(list).map(|list| Adapters { functions: *functions, list, count: count as usize });
+        let adapters = NonNull::new(list).map(|list| AdapterList { functions: *functions, list, count: count as usize });
         // Without the kernel's part the list is null, or empty.
         adapters.filter(|adapters| adapters.count > 0).ok_or_else(|| {
             let entries = fs::read_dir(SYSFS).into_iter().flatten().flatten();
@@ -147,15 +147,15 @@ impl Adapters {
     }
 
     /// Opens one by its place among the names. It does not need the list any more.
-    pub(super) fn open(&self, at: usize) -> Result<Owned<ibv_context>> {
+    pub(super) fn open(&self, at: usize) -> Result<Object<ibv_context>> {
         // SAFETY: a device of the list.
         let context = unsafe { (self.functions.ibv_open_device)(self.device(at)) };
         // SAFETY: the new context's own counterpart; it stands on nothing.
-        unsafe { Owned::made("ibv_open_device", context, self.functions.ibv_close_device) }
+        unsafe { Object::made("ibv_open_device", context, self.functions.ibv_close_device) }
     }
 }
 
-impl Drop for Adapters {
+impl Drop for AdapterList {
     fn drop(&mut self) {
         // SAFETY: the list of this value; what was opened keeps what it needs.
         unsafe { (self.functions.ibv_free_device_list)(self.list.as_ptr()) };

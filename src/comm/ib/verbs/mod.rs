@@ -22,7 +22,7 @@
 //! * Jobs of three and four ranks over soft-RoCE (Linux 6.1) saw reads reported as done although only a part had come. Each time
 //!   the kernel had logged a warning in `rxe_completer`, where a failed work has the status of success, and packets of answers
 //!   had been dropped before. Tests of the bare device with losses, bursts and drops did not show it. So over soft-RoCE gets are
-//!   not reads ([`Limits::reads`]): then it was never seen.
+//!   not reads ([`DeviceLimits::reads`]): then it was never seen.
 //! * A Q_Key whose highest bit is set stands for the sender's own key. So the bit is cleared in the device's key.
 //!
 //! # Source
@@ -52,16 +52,16 @@ pub(super) use unusable::Unusable;
 
 use self::{
     completions::{Alarm, Sources},
-    library::Owned,
-    pairs::{Connected, Table},
-    port::Port,
+    library::Object,
+    pairs::{HandleTable, VerbsPair},
+    port::VerbsPort,
     queues::Queues,
     works::Receives,
 };
 use super::{
     device::{
-        Access, Address, Completion, Datagram, Depths, Device, DeviceError, Event, Handle, Limits, Pair, Piece, Queue, Region,
-        Result, State, To, Wakes, Work,
+        Access, Address, Completion, Datagram, Depths, Device, DeviceError, DeviceEvent, DeviceLimits, DeviceRegion, Handle,
+        Pair, Queue, Result, State, To, Wakes, Work, WorkPiece,
     },
     ffi::*,
 };
@@ -86,19 +86,19 @@ pub(super) struct Opening {
 /// One port, opened. The fields are dropped in this order: what may use another is in front of it.
 #[derive(Debug)]
 pub(super) struct Verbs {
-    pairs: Table<Connected>,
-    datagrams: Owned<ibv_qp>,
-    handles: Table<Owned<ibv_ah>>,
-    shared: Owned<ibv_srq>,
-    queue: Owned<ibv_cq>,
-    channel: Owned<ibv_comp_channel>,
-    regions: Table<Owned<ibv_mr>>,
-    domain: Owned<ibv_pd>,
-    context: Owned<ibv_context>,
+    pairs: HandleTable<VerbsPair>,
+    datagrams: Object<ibv_qp>,
+    handles: HandleTable<Object<ibv_ah>>,
+    shared: Object<ibv_srq>,
+    queue: Object<ibv_cq>,
+    channel: Object<ibv_comp_channel>,
+    regions: HandleTable<Object<ibv_mr>>,
+    domain: Object<ibv_pd>,
+    context: Object<ibv_context>,
     alarm: Alarm,
     functions: Functions,
-    port: Port,
-    limits: Limits,
+    port: VerbsPort,
+    limits: DeviceLimits,
     address: Address,
     /// As it was granted.
     datagram_sends: usize,
@@ -129,7 +129,7 @@ impl Verbs {
         port::open(&library::load()?, choice).map(drop)
     }
 
-    fn on(functions: Functions, context: Owned<ibv_context>, port: Port, opening: &Opening) -> Result<Self> {
+    fn on(functions: Functions, context: Object<ibv_context>, port: VerbsPort, opening: &Opening) -> Result<Self> {
         let depths = &opening.depths;
         let attributes = port::attributes(&functions, &context)?;
         let entries = queues::within("completions", depths.completions, attributes.max_cqe)?;
@@ -140,11 +140,11 @@ impl Verbs {
         // SAFETY: an open device.
         let domain = unsafe { (functions.ibv_alloc_pd)(context.pointer()) };
         // SAFETY: just made; the device is dropped after it.
-        let domain = unsafe { Owned::made("ibv_alloc_pd", domain, functions.ibv_dealloc_pd) }?;
+        let domain = unsafe { Object::made("ibv_alloc_pd", domain, functions.ibv_dealloc_pd) }?;
         // SAFETY: an open device.
         let channel = unsafe { (functions.ibv_create_comp_channel)(context.pointer()) };
         // SAFETY: just made; the device is dropped after it.
-        let channel = unsafe { Owned::made("ibv_create_comp_channel", channel, functions.ibv_destroy_comp_channel) }?;
+        let channel = unsafe { Object::made("ibv_create_comp_channel", channel, functions.ibv_destroy_comp_channel) }?;
         let alarm = Alarm::new(&context, &channel)?;
         let (queue, completions) = queues::completions(&functions, &context, &channel, entries)?;
         let (shared, shared_receives) = queues::receives(&functions, &domain, receives)?;
@@ -164,7 +164,7 @@ impl Verbs {
         pairs::open_datagrams(&functions, &port, &datagrams, key)?;
         let depth = |limit: c_int| u8::try_from(limit.max(0)).unwrap_or(u8::MAX);
         let inline = tried.max_inline_data.min(granted_datagrams.max_inline_data) as usize;
-        let limits = Limits {
+        let limits = DeviceLimits {
             inline: inline.min(opening.inline),
             read_depth: depth(attributes.max_qp_init_rd_atom),
             answer_depth: depth(attributes.max_qp_rd_atom),
@@ -182,13 +182,13 @@ impl Verbs {
         let address = Address { gid: port.gid.raw, lid: port.lid, mtu: port.mtu, number, key, answers, global: port.global };
         let datagram_sends = granted_datagrams.max_send_wr as usize;
         Ok(Verbs {
-            pairs: Table::default(),
+            pairs: HandleTable::default(),
             datagrams,
-            handles: Table::default(),
+            handles: HandleTable::default(),
             shared,
             queue,
             channel,
-            regions: Table::default(),
+            regions: HandleTable::default(),
             domain,
             context,
             alarm,
@@ -228,7 +228,7 @@ impl Device for Verbs {
         self.start.elapsed()
     }
 
-    fn limits(&self) -> &Limits {
+    fn limits(&self) -> &DeviceLimits {
         &self.limits
     }
 
@@ -236,7 +236,7 @@ impl Device for Verbs {
         self.address
     }
 
-    unsafe fn register(&self, start: *mut u8, len: usize, access: Access) -> Result<Region> {
+    unsafe fn register(&self, start: *mut u8, len: usize, access: Access) -> Result<DeviceRegion> {
         let remote_changes = access.allows(Access::REMOTE_WRITE) || access.allows(Access::REMOTE_ATOMIC);
         if remote_changes && !access.allows(Access::LOCAL_WRITE) {
             return Err(DeviceError::Invalid("who lets peers write must be allowed to write itself"));
@@ -244,17 +244,17 @@ impl Device for Verbs {
         // SAFETY: the caller's promise; what is not mapped is refused.
         let region = unsafe { (self.functions.ibv_reg_mr)(self.domain.pointer(), start.cast(), len, pairs::rights(access)) };
         // SAFETY: just made; the domain is dropped after it.
-        let region = unsafe { Owned::made("ibv_reg_mr", region, self.functions.ibv_dereg_mr) };
+        let region = unsafe { Object::made("ibv_reg_mr", region, self.functions.ibv_dereg_mr) };
         let region = region.map_err(|error| match error {
             DeviceError::System { code: libc::ENOMEM, .. } => DeviceError::Memory { asked: len, allowed: pinnable() },
             error => error,
         })?;
         // SAFETY: the region lives, and its keys do not change.
         let (local, remote) = unsafe { ((*region.pointer()).lkey, (*region.pointer()).rkey) };
-        Ok(Region { local, remote, id: self.regions.add(region) })
+        Ok(DeviceRegion { local, remote, id: self.regions.add(region) })
     }
 
-    fn deregister(&self, region: Region) -> Result<()> {
+    fn deregister(&self, region: DeviceRegion) -> Result<()> {
         self.regions.remove("region", region.id)?.destroy("ibv_dereg_mr")
     }
 
@@ -264,7 +264,7 @@ impl Device for Verbs {
         let queues = Queues { domain: &self.domain, completions: &self.queue, shared: Some(&self.shared) };
         let pair = queues::create(&self.functions, IBV_QPT_RC, queues, &mut capacity)?;
         let number = pairs::number(&pair);
-        let id = self.pairs.add(Connected { pair, state: Mutex::new(State::Reset) });
+        let id = self.pairs.add(VerbsPair { pair, state: Mutex::new(State::Reset) });
         Ok(Pair { id, number })
     }
 
@@ -288,7 +288,7 @@ impl Device for Verbs {
         })
     }
 
-    unsafe fn post_receive(&self, queue: Queue, id: u64, piece: Piece) -> Result<()> {
+    unsafe fn post_receive(&self, queue: Queue, id: u64, piece: WorkPiece) -> Result<()> {
         self.alarm.check()?;
         let (receives, queue, depth) = match queue {
             Queue::Shared => (Receives::Shared(&self.shared), "the shared receive queue", self.limits.shared_receives),
@@ -304,7 +304,7 @@ impl Device for Verbs {
         // SAFETY: the domain lives, and the attributes during the call.
         let handle = unsafe { (self.functions.ibv_create_ah)(self.domain.pointer(), &raw mut path) };
         // SAFETY: just made; the domain is dropped after it.
-        let handle = unsafe { Owned::made("ibv_create_ah", handle, self.functions.ibv_destroy_ah) }?;
+        let handle = unsafe { Object::made("ibv_create_ah", handle, self.functions.ibv_destroy_ah) }?;
         Ok(Handle { id: self.handles.add(handle) })
     }
 
@@ -339,7 +339,7 @@ impl Device for Verbs {
         self.alarm.wait(self.sources(), limit)
     }
 
-    fn event(&self) -> Option<Event> {
+    fn event(&self) -> Option<DeviceEvent> {
         self.alarm.event(self.sources())
     }
 }

@@ -6,8 +6,8 @@ use std::{
 };
 
 use super::{
-    library::{Owned, check, zeroed},
-    port::Port,
+    library::{Object, check, zeroed},
+    port::VerbsPort,
 };
 use crate::comm::{
     ib::{
@@ -23,22 +23,22 @@ const HOPS: u8 = 64;
 /// A connected pair, and the last state that it was moved to. What fails goes to the error state by itself, which is not seen here
 /// and need not be: from both states the same steps are possible, and both take works.
 #[derive(Debug)]
-pub(super) struct Connected {
-    pub(super) pair: Owned<ibv_qp>,
+pub(super) struct VerbsPair {
+    pub(super) pair: Object<ibv_qp>,
     pub(super) state: Mutex<State>,
 }
 
 /// What lives under the ids that the device gives out. Values are used side by side, and none is destroyed meanwhile.
 #[derive(Debug)]
-pub(super) struct Table<T>(RwLock<Slab<T>>);
+pub(super) struct HandleTable<T>(RwLock<Slab<T>>);
 
-impl<T> Default for Table<T> {
+impl<T> Default for HandleTable<T> {
     fn default() -> Self {
-        Table(RwLock::default())
+        HandleTable(RwLock::default())
     }
 }
 
-impl<T> Table<T> {
+impl<T> HandleTable<T> {
     pub(super) fn add(&self, value: T) -> u64 {
         self.0.write().unwrap_or_else(PoisonError::into_inner).add(value)
     }
@@ -56,7 +56,7 @@ impl<T> Table<T> {
 
 /// Where packets to a peer go. Over InfiniBand the global part is left out where it can be: in a subnet, unless the port of either end needs
 /// it, or the peer wants to read the sender's GID, as a receiver of datagrams does.
-pub(super) fn path(port: &Port, peer: &Address, always_global: bool) -> ibv_ah_attr {
+pub(super) fn path(port: &VerbsPort, peer: &Address, always_global: bool) -> ibv_ah_attr {
     let same_subnet = peer.gid[..8] == port.gid.raw[..8];
     let grh = ibv_global_route {
         dgid: ibv_gid { raw: peer.gid },
@@ -87,7 +87,7 @@ pub(super) fn rights(access: Access) -> c_int {
     bits.into_iter().filter(|&(one, _)| access.allows(one)).fold(0, |all, (_, bit)| all | bit)
 }
 
-fn modify(functions: &Functions, pair: &Owned<ibv_qp>, mut attributes: ibv_qp_attr, mask: c_int) -> Result<()> {
+fn modify(functions: &Functions, pair: &Object<ibv_qp>, mut attributes: ibv_qp_attr, mask: c_int) -> Result<()> {
     // SAFETY: a pair that lives; the attributes live during the call.
     let code = unsafe { (functions.ibv_modify_qp)(pair.pointer(), &raw mut attributes, mask | IBV_QP_STATE) };
     check("ibv_modify_qp", code)
@@ -99,9 +99,9 @@ fn unset(state: c_int) -> ibv_qp_attr {
     ibv_qp_attr { qp_state: state, ..unsafe { zeroed() } }
 }
 
-impl Connected {
+impl VerbsPair {
     /// One step; `number` is the pair's.
-    pub(super) fn step(&self, functions: &Functions, port: &Port, to: To<'_>) -> Result<()> {
+    pub(super) fn step(&self, functions: &Functions, port: &VerbsPort, to: To<'_>) -> Result<()> {
         let mut state = self.state.lock();
         if !to.may_follow(*state) {
             return Err(DeviceError::State { number: self.number(), state: *state, asked: to.name() });
@@ -152,7 +152,7 @@ impl Connected {
         Ok(())
     }
 
-    fn init(&self, functions: &Functions, port: &Port, access: Access) -> Result<()> {
+    fn init(&self, functions: &Functions, port: &VerbsPort, access: Access) -> Result<()> {
         let attributes = ibv_qp_attr {
             pkey_index: port.partition,
             port_num: port.number,
@@ -167,13 +167,13 @@ impl Connected {
     }
 }
 
-pub(super) fn number(pair: &Owned<ibv_qp>) -> u32 {
+pub(super) fn number(pair: &Object<ibv_qp>) -> u32 {
     // SAFETY: the pair lives, and its number does not change.
     unsafe { (*pair.pointer()).qp_num }
 }
 
 /// Moves the new datagram pair through all states, so that it sends and receives.
-pub(super) fn open_datagrams(functions: &Functions, port: &Port, pair: &Owned<ibv_qp>, key: u32) -> Result<()> {
+pub(super) fn open_datagrams(functions: &Functions, port: &VerbsPort, pair: &Object<ibv_qp>, key: u32) -> Result<()> {
     let attributes = ibv_qp_attr { pkey_index: port.partition, port_num: port.number, qkey: key, ..unset(IBV_QPS_INIT) };
     modify(functions, pair, attributes, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY)?;
     modify(functions, pair, unset(IBV_QPS_RTR), 0)?;
@@ -183,17 +183,17 @@ pub(super) fn open_datagrams(functions: &Functions, port: &Port, pair: &Owned<ib
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::{
-        super::gid::{Gid, Kind},
+        super::gid::{Gid, GidKind},
         *,
     };
 
     const SUBNET: [u8; 16] = [0xfe, 0x80, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8];
 
-    fn port() -> Port {
-        Port {
+    fn port() -> VerbsPort {
+        VerbsPort {
             device: "mlx5_0".into(),
             number: 2,
-            gid: Gid { index: 5, raw: SUBNET, kind: Kind::Plain },
+            gid: Gid { index: 5, raw: SUBNET, kind: GidKind::Plain },
             lid: 3,
             mtu: 5,
             longest_message: 1 << 30,
@@ -211,12 +211,12 @@ mod tests {
 
     #[test]
     fn a_path_has_a_global_part_where_either_end_needs_one() {
-        let is_global = |port: &Port, peer: &Address, always| path(port, peer, always).is_global == 1;
+        let is_global = |port: &VerbsPort, peer: &Address, always| path(port, peer, always).is_global == 1;
         let (near, far) = (peer(SUBNET, false), peer([0x20; 16], false));
         assert!(!is_global(&port(), &near, false), "inside a subnet");
         assert!(is_global(&port(), &near, true) && is_global(&port(), &far, false));
-        assert!(is_global(&port(), &peer(SUBNET, true), false) && is_global(&Port { global: true, ..port() }, &near, false));
-        assert!(is_global(&Port { ethernet: true, ..port() }, &near, false));
+        assert!(is_global(&port(), &peer(SUBNET, true), false) && is_global(&VerbsPort { global: true, ..port() }, &near, false));
+        assert!(is_global(&VerbsPort { ethernet: true, ..port() }, &near, false));
     }
 
     #[test]

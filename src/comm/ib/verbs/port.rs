@@ -9,7 +9,7 @@ use super::{
     },
     Unusable,
     gid::{self, Gid},
-    library::{Adapters, Owned, check, zeroed},
+    library::{AdapterList, Object, check, zeroed},
     partition,
 };
 
@@ -69,7 +69,7 @@ const HIGHEST_LEVEL: u8 = 15;
 
 /// An active port.
 #[derive(Clone, Debug)]
-pub(super) struct Port {
+pub(super) struct VerbsPort {
     /// Of the adapter, as `mlx5_0`.
     pub(super) device: String,
     pub(super) number: u8,
@@ -89,7 +89,7 @@ pub(super) struct Port {
     pub(super) class: u8,
 }
 
-impl Port {
+impl VerbsPort {
     /// As users name it.
     pub(super) fn name(&self) -> String {
         format!("{}:{}", self.device, self.number)
@@ -103,16 +103,17 @@ impl Port {
 
 /// Opens the adapter of the port to use: the chosen one; else the first that is active, InfiniBand before Ethernet. What cannot be opened
 /// although nobody has chosen it is passed over: a container may hold only some of the machine's adapters.
-pub(super) fn open(functions: &Functions, choice: &Choice) -> std::result::Result<(Owned<ibv_context>, Port), Unusable> {
-    let adapters = Adapters::list(functions)?;
+pub(super) fn open(functions: &Functions, choice: &Choice) -> std::result::Result<(Object<ibv_context>, VerbsPort), Unusable> {
+    let adapters = AdapterList::list(functions)?;
     let names = adapters.names();
     let wanted = |name: &String| choice.device.as_ref().is_none_or(|device| device == name);
     let (mut looked, mut unusable, mut best) = (Looked::default(), None, None);
     for (at, name) in names.iter().enumerate().filter(|(_, name)| wanted(name)) {
         match best_of(functions, &adapters, at, name, choice, &mut looked) {
             Ok(found) => {
-                let is_better =
-                    |(_, port): &(_, Port)| best.as_ref().is_none_or(|(_, best): &(_, Port)| best.ethernet && !port.ethernet);
+                let is_better = |(_, port): &(_, VerbsPort)| {
+                    best.as_ref().is_none_or(|(_, best): &(_, VerbsPort)| best.ethernet && !port.ethernet)
+                };
                 best = found.filter(is_better).or(best);
             }
             Err(error) if choice.device.is_some() => return Err(error),
@@ -136,12 +137,12 @@ struct Looked {
 /// Opens an adapter, and finds the best of its ports.
 fn best_of(
     functions: &Functions,
-    adapters: &Adapters,
+    adapters: &AdapterList,
     at: usize,
     name: &str,
     choice: &Choice,
     looked: &mut Looked,
-) -> std::result::Result<Option<(Owned<ibv_context>, Port)>, Unusable> {
+) -> std::result::Result<Option<(Object<ibv_context>, VerbsPort)>, Unusable> {
     let failed = |error| Unusable::Device { name: name.to_owned(), error };
     let context = match adapters.open(at) {
         Err(DeviceError::System { call, code }) => return Err(Unusable::Open { name: name.to_owned(), call, code }),
@@ -159,7 +160,7 @@ fn best_of(
             continue;
         }
         match usable(functions, &context, name, number, &port, choice) {
-            Ok(port) if found.as_ref().is_none_or(|found: &Port| found.ethernet && !port.ethernet) => found = Some(port),
+            Ok(port) if found.as_ref().is_none_or(|found: &VerbsPort| found.ethernet && !port.ethernet) => found = Some(port),
             Ok(_) => {}
             Err(error) => looked.refused = looked.refused.take().or(Some(error)),
         }
@@ -170,12 +171,12 @@ fn best_of(
 /// What an active port offers.
 fn usable(
     functions: &Functions,
-    context: &Owned<ibv_context>,
+    context: &Object<ibv_context>,
     device: &str,
     number: u8,
     port: &ibv_port_attr,
     choice: &Choice,
-) -> std::result::Result<Port, Unusable> {
+) -> std::result::Result<VerbsPort, Unusable> {
     let ethernet = port.link_layer == IBV_LINK_LAYER_ETHERNET;
     let length = u32::try_from(port.gid_tbl_len).unwrap_or(0).min(gid::NAMEABLE);
     let entry = |index: u8| {
@@ -185,7 +186,7 @@ fn usable(
     let table: Vec<Gid> = (0..length).filter_map(|index| entry(index as u8)).collect();
     let name = format!("{device}:{number}");
     let gid = gid::choose(&name, &table, ethernet, choice.gid)?;
-    Ok(Port {
+    Ok(VerbsPort {
         device: device.to_owned(),
         number,
         gid,
@@ -209,7 +210,7 @@ fn state(state: c_int) -> String {
     }
 }
 
-pub(super) fn attributes(functions: &Functions, context: &Owned<ibv_context>) -> Result<ibv_device_attr> {
+pub(super) fn attributes(functions: &Functions, context: &Object<ibv_context>) -> Result<ibv_device_attr> {
     // SAFETY: numbers and an array of them.
     let mut attributes = unsafe { zeroed() };
     // SAFETY: an open device; the place is written during the call.
@@ -217,7 +218,7 @@ pub(super) fn attributes(functions: &Functions, context: &Owned<ibv_context>) ->
     check("ibv_query_device", code).map(|()| attributes)
 }
 
-fn query(functions: &Functions, context: &Owned<ibv_context>, port: u8) -> Result<ibv_port_attr> {
+fn query(functions: &Functions, context: &Object<ibv_context>, port: u8) -> Result<ibv_port_attr> {
     // SAFETY: numbers.
     let mut attributes = unsafe { zeroed() };
     // SAFETY: an open device; of the place, which is larger, all but the last field is written.
@@ -226,7 +227,7 @@ fn query(functions: &Functions, context: &Owned<ibv_context>, port: u8) -> Resul
 }
 
 /// An entry of the table, unless it is empty. Some kernels refuse to read an empty one.
-fn query_gid(functions: &Functions, context: &Owned<ibv_context>, port: u8, index: u8) -> Option<[u8; 16]> {
+fn query_gid(functions: &Functions, context: &Object<ibv_context>, port: u8, index: u8) -> Option<[u8; 16]> {
     let mut gid = ibv_gid { raw: [0; 16] };
     // SAFETY: an open device; the place is written during the call.
     let code = unsafe { (functions.ibv_query_gid)(context.pointer(), port, c_int::from(index), &raw mut gid) };

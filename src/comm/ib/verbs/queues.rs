@@ -7,7 +7,7 @@ use super::{
         device::{DeviceError, Result},
         ffi::*,
     },
-    library::{Owned, nothing},
+    library::{Object, nothing},
 };
 
 /// The number that is asked for, if it is within the adapter's limit.
@@ -19,55 +19,55 @@ pub(super) fn within(what: &'static str, asked: usize, limit: c_int) -> Result<u
 /// A completion queue, and the number of completions that it holds.
 pub(super) fn completions(
     functions: &Functions,
-    context: &Owned<ibv_context>,
-    channel: &Owned<ibv_comp_channel>,
+    context: &Object<ibv_context>,
+    channel: &Object<ibv_comp_channel>,
     entries: u32,
-) -> Result<(Owned<ibv_cq>, usize)> {
+) -> Result<(Object<ibv_cq>, usize)> {
     // SAFETY: an open device and its channel; the first of its vectors is always there.
     let queue = unsafe { (functions.ibv_create_cq)(context.pointer(), entries as c_int, nothing(), channel.pointer(), 0) };
     // SAFETY: just made; device and channel are dropped after it.
-    let queue = unsafe { Owned::made("ibv_create_cq", queue, functions.ibv_destroy_cq) }?;
+    let queue = unsafe { Object::made("ibv_create_cq", queue, functions.ibv_destroy_cq) }?;
     // SAFETY: the queue lives, and its length does not change.
     let granted = unsafe { (*queue.pointer()).cqe };
     Ok((queue, granted.max(0) as usize))
 }
 
 /// A queue of receives for many pairs, and the number that it holds.
-pub(super) fn receives(functions: &Functions, domain: &Owned<ibv_pd>, receives: u32) -> Result<(Owned<ibv_srq>, usize)> {
+pub(super) fn receives(functions: &Functions, domain: &Object<ibv_pd>, receives: u32) -> Result<(Object<ibv_srq>, usize)> {
     let attr = ibv_srq_attr { max_wr: receives, max_sge: 1, srq_limit: 0 };
     let mut attributes = ibv_srq_init_attr { srq_context: nothing(), attr };
     // SAFETY: the domain lives, and the attributes during the call.
     let queue = unsafe { (functions.ibv_create_srq)(domain.pointer(), &raw mut attributes) };
     // SAFETY: just made; the domain is dropped after it.
-    let queue = unsafe { Owned::made("ibv_create_srq", queue, functions.ibv_destroy_srq) }?;
+    let queue = unsafe { Object::made("ibv_create_srq", queue, functions.ibv_destroy_srq) }?;
     Ok((queue, attributes.attr.max_wr as usize))
 }
 
 /// The queues that a new pair uses.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Queues<'a> {
-    pub(super) domain: &'a Owned<ibv_pd>,
-    pub(super) completions: &'a Owned<ibv_cq>,
+    pub(super) domain: &'a Object<ibv_pd>,
+    pub(super) completions: &'a Object<ibv_cq>,
     /// Where its receives are. A pair without has its own.
-    pub(super) shared: Option<&'a Owned<ibv_srq>>,
+    pub(super) shared: Option<&'a Object<ibv_srq>>,
 }
 
 /// Creates a pair; its capacities are written back as they were granted.
-pub(super) fn create(functions: &Functions, kind: c_int, queues: Queues<'_>, capacity: &mut ibv_qp_cap) -> Result<Owned<ibv_qp>> {
+pub(super) fn create(functions: &Functions, kind: c_int, queues: Queues<'_>, room: &mut ibv_qp_cap) -> Result<Object<ibv_qp>> {
     let mut attributes = ibv_qp_init_attr {
         qp_context: nothing(),
         send_cq: queues.completions.pointer(),
         recv_cq: queues.completions.pointer(),
-        srq: queues.shared.map_or(nothing(), Owned::pointer),
-        cap: *capacity,
+        srq: queues.shared.map_or(nothing(), Object::pointer),
+        cap: *room,
         qp_type: kind,
         sq_sig_all: 0,
     };
     // SAFETY: domain and queues live, and live longer than the pair; the attributes live during the call.
     let pair = unsafe { (functions.ibv_create_qp)(queues.domain.pointer(), &raw mut attributes) };
     // SAFETY: the new pair's own counterpart; what it stands on is dropped after it.
-    let pair = unsafe { Owned::made("ibv_create_qp", pair, functions.ibv_destroy_qp) }?;
-    *capacity = attributes.cap;
+    let pair = unsafe { Object::made("ibv_create_qp", pair, functions.ibv_destroy_qp) }?;
+    *room = attributes.cap;
     Ok(pair)
 }
 
@@ -84,7 +84,7 @@ pub(super) fn pair(
     queues: Queues<'_>,
     capacity: ibv_qp_cap,
     asked: usize,
-) -> Result<(Owned<ibv_qp>, ibv_qp_cap)> {
+) -> Result<(Object<ibv_qp>, ibv_qp_cap)> {
     let mut inline = asked;
     loop {
         let mut granted = ibv_qp_cap { max_inline_data: inline as u32, ..capacity };

@@ -8,10 +8,10 @@ use std::{
 
 use super::{
     super::{
-        device::{Datagram, DeviceError, Kind, Limits, Piece, Result, Target, Work},
+        device::{Datagram, DeviceError, DeviceLimits, Opcode, Result, Target, Work, WorkPiece},
         ffi::*,
     },
-    library::{Owned, nothing, refused},
+    library::{Object, nothing, refused},
 };
 
 /// Works behind one doorbell: 4.5 KiB of stack. Longer chains take more doorbells.
@@ -24,7 +24,7 @@ const FULL: c_int = libc::ENOMEM;
 ///
 /// # Safety
 /// As `Device::post`.
-pub(super) unsafe fn post(pair: &Owned<ibv_qp>, works: &[Work], limits: &Limits) -> Result<usize> {
+pub(super) unsafe fn post(pair: &Object<ibv_qp>, works: &[Work], limits: &DeviceLimits) -> Result<usize> {
     let wrong = works.iter().enumerate().find_map(|(at, work)| Some((at, work.id, fault(work, limits)?)));
     let sound = &works[..wrong.map_or(works.len(), |(at, ..)| at)];
     let mut taken = 0;
@@ -48,11 +48,11 @@ pub(super) unsafe fn post(pair: &Owned<ibv_qp>, works: &[Work], limits: &Limits)
 }
 
 /// What a driver would refuse by a code that means a full queue to others, or would not notice.
-fn fault(work: &Work, limits: &Limits) -> Option<&'static str> {
+fn fault(work: &Work, limits: &DeviceLimits) -> Option<&'static str> {
     let len = work.local.len;
     match work.kind {
-        Kind::FetchAdd { .. } | Kind::CompareSwap { .. } if len != size_of::<u64>() => Some("an atomic needs eight bytes"),
-        Kind::FetchAdd { .. } | Kind::CompareSwap { .. } | Kind::Read { .. } if work.inline => {
+        Opcode::FetchAdd { .. } | Opcode::CompareSwap { .. } if len != size_of::<u64>() => Some("an atomic needs eight bytes"),
+        Opcode::FetchAdd { .. } | Opcode::CompareSwap { .. } | Opcode::Read { .. } if work.inline => {
             Some("only data that leave are inline")
         }
         _ if len > limits.longest_message => Some("longer than the longest message"),
@@ -65,7 +65,7 @@ fn fault(work: &Work, limits: &Limits) -> Option<&'static str> {
 ///
 /// # Safety
 /// As `Device::post`.
-unsafe fn post_chain(pair: &Owned<ibv_qp>, chain: &[Work]) -> Result<(usize, c_int)> {
+unsafe fn post_chain(pair: &Object<ibv_qp>, chain: &[Work]) -> Result<(usize, c_int)> {
     let mut pieces = [const { MaybeUninit::<ibv_sge>::uninit() }; CHAIN];
     let mut requests = [const { MaybeUninit::<ibv_send_wr>::uninit() }; CHAIN];
     let (pieces, first) = (pieces.as_mut_ptr().cast::<ibv_sge>(), requests.as_mut_ptr().cast::<ibv_send_wr>());
@@ -90,7 +90,7 @@ unsafe fn post_chain(pair: &Owned<ibv_qp>, chain: &[Work]) -> Result<(usize, c_i
 ///
 /// # Safety
 /// As `Device::post`, for requests that live during the call.
-unsafe fn post_list(pair: &Owned<ibv_qp>, first: *mut ibv_send_wr) -> (c_int, *mut ibv_send_wr) {
+unsafe fn post_list(pair: &Object<ibv_qp>, first: *mut ibv_send_wr) -> (c_int, *mut ibv_send_wr) {
     let (pair, mut bad) = (pair.pointer(), nothing());
     // SAFETY: a pair that lives, of a device that does.
     let post_send = unsafe { (*(*pair).context).ops.post_send };
@@ -99,7 +99,7 @@ unsafe fn post_list(pair: &Owned<ibv_qp>, first: *mut ibv_send_wr) -> (c_int, *m
     (code, bad)
 }
 
-fn scatter(piece: Piece) -> ibv_sge {
+fn scatter(piece: WorkPiece) -> ibv_sge {
     ibv_sge { addr: piece.start.expose_provenance() as u64, length: piece.len as u32, lkey: piece.key }
 }
 
@@ -110,12 +110,12 @@ fn request(work: &Work, piece: *mut ibv_sge, next: *mut ibv_send_wr) -> ibv_send
     };
     let none = ibv_send_wr_wr { rdma: ibv_send_wr_rdma { remote_addr: 0, rkey: 0 } };
     let (opcode, immediate, wr) = match work.kind {
-        Kind::Send { immediate: None } => (IBV_WR_SEND, 0, none),
-        Kind::Send { immediate: Some(value) } => (IBV_WR_SEND_WITH_IMM, value, none),
-        Kind::Write { to } => (IBV_WR_RDMA_WRITE, 0, rdma(to)),
-        Kind::Read { from } => (IBV_WR_RDMA_READ, 0, rdma(from)),
-        Kind::FetchAdd { at, operand } => (IBV_WR_ATOMIC_FETCH_AND_ADD, 0, atomic(at, operand, 0)),
-        Kind::CompareSwap { at, expected, value } => (IBV_WR_ATOMIC_CMP_AND_SWP, 0, atomic(at, expected, value)),
+        Opcode::Send { immediate: None } => (IBV_WR_SEND, 0, none),
+        Opcode::Send { immediate: Some(value) } => (IBV_WR_SEND_WITH_IMM, value, none),
+        Opcode::Write { to } => (IBV_WR_RDMA_WRITE, 0, rdma(to)),
+        Opcode::Read { from } => (IBV_WR_RDMA_READ, 0, rdma(from)),
+        Opcode::FetchAdd { at, operand } => (IBV_WR_ATOMIC_FETCH_AND_ADD, 0, atomic(at, operand, 0)),
+        Opcode::CompareSwap { at, expected, value } => (IBV_WR_ATOMIC_CMP_AND_SWP, 0, atomic(at, expected, value)),
     };
     ibv_send_wr {
         wr_id: work.id,
@@ -123,7 +123,7 @@ fn request(work: &Work, piece: *mut ibv_sge, next: *mut ibv_send_wr) -> ibv_send
         sg_list: piece,
         num_sge: pieces(work.local),
         opcode,
-        send_flags: flags(work.signaled, work.inline, work.fence, matches!(work.kind, Kind::Send { .. })),
+        send_flags: flags(work.signaled, work.inline, work.fence, matches!(work.kind, Opcode::Send { .. })),
         imm_data: immediate.to_be(),
         wr,
         qp_type: 0,
@@ -132,7 +132,7 @@ fn request(work: &Work, piece: *mut ibv_sge, next: *mut ibv_send_wr) -> ibv_send
 }
 
 /// Nothing is no piece: drivers take one of length zero for 2 GiB.
-fn pieces(piece: Piece) -> c_int {
+fn pieces(piece: WorkPiece) -> c_int {
     c_int::from(piece.len > 0)
 }
 
@@ -148,10 +148,10 @@ fn flags(signaled: bool, inline: bool, fence: bool, solicited: bool) -> c_uint {
 /// # Safety
 /// As `Device::post_datagram`.
 pub(super) unsafe fn post_datagram(
-    pair: &Owned<ibv_qp>,
-    handle: &Owned<ibv_ah>,
+    pair: &Object<ibv_qp>,
+    handle: &Object<ibv_ah>,
     datagram: &Datagram,
-    limits: &Limits,
+    limits: &DeviceLimits,
 ) -> Result<bool> {
     let refuse = |why: String| DeviceError::Work { at: 0, id: datagram.id, why };
     if datagram.local.len > limits.longest_datagram {
@@ -185,15 +185,15 @@ pub(super) unsafe fn post_datagram(
 /// Where receives are posted.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Receives<'a> {
-    Shared(&'a Owned<ibv_srq>),
-    Own(&'a Owned<ibv_qp>),
+    Shared(&'a Object<ibv_srq>),
+    Own(&'a Object<ibv_qp>),
 }
 
 /// Posts memory for a message. False if the queue is full.
 ///
 /// # Safety
 /// As `Device::post_receive`.
-pub(super) unsafe fn post_receive(queue: Receives<'_>, id: u64, piece: Piece) -> Result<bool> {
+pub(super) unsafe fn post_receive(queue: Receives<'_>, id: u64, piece: WorkPiece) -> Result<bool> {
     let mut place = scatter(piece);
     let mut request = ibv_recv_wr { wr_id: id, next: nothing(), sg_list: &raw mut place, num_sge: pieces(piece) };
     let (request, mut bad) = (&raw mut request, nothing());
@@ -224,7 +224,7 @@ pub(super) unsafe fn post_receive(queue: Receives<'_>, id: u64, piece: Piece) ->
 mod tests {
     use super::*;
 
-    const LIMITS: Limits = Limits {
+    const LIMITS: DeviceLimits = DeviceLimits {
         inline: 16,
         read_depth: 1,
         answer_depth: 1,
@@ -239,17 +239,17 @@ mod tests {
         virtual_time: false,
     };
 
-    fn work(kind: Kind, len: usize, inline: bool) -> Work {
-        let local = Piece { start: nothing(), len, key: 7 };
+    fn work(kind: Opcode, len: usize, inline: bool) -> Work {
+        let local = WorkPiece { start: nothing(), len, key: 7 };
         Work { id: 3, kind, local, signaled: true, inline, fence: false }
     }
 
     #[test]
     fn what_drivers_would_mistake_is_refused() {
         let target = Target { start: 64, key: 9 };
-        let add = Kind::FetchAdd { at: target, operand: 1 };
-        let send = Kind::Send { immediate: None };
-        let read = Kind::Read { from: target };
+        let add = Opcode::FetchAdd { at: target, operand: 1 };
+        let send = Opcode::Send { immediate: None };
+        let read = Opcode::Read { from: target };
         for (sound, work) in [
             (true, work(add, 8, false)),
             (false, work(add, 4, false)),
@@ -268,13 +268,13 @@ mod tests {
     #[test]
     fn a_work_becomes_a_request() {
         let target = Target { start: 64, key: 9 };
-        let swap = Kind::CompareSwap { at: target, expected: 5, value: 6 };
+        let swap = Opcode::CompareSwap { at: target, expected: 5, value: 6 };
         let request = request(&work(swap, 8, false), nothing(), nothing());
         assert_eq!((request.opcode, request.num_sge, request.send_flags), (IBV_WR_ATOMIC_CMP_AND_SWP, 1, IBV_SEND_SIGNALED));
         // SAFETY: an atomic's part was written.
         let atomic = unsafe { request.wr.atomic };
         assert_eq!((atomic.remote_addr, atomic.rkey, atomic.compare_add, atomic.swap), (64, 9, 5, 6));
-        let fenced = Work { signaled: false, fence: true, ..work(Kind::Send { immediate: Some(0x0102) }, 0, true) };
+        let fenced = Work { signaled: false, fence: true, ..work(Opcode::Send { immediate: Some(0x0102) }, 0, true) };
         let request = super::request(&fenced, nothing(), nothing());
         assert_eq!((request.opcode, request.num_sge, request.imm_data.to_ne_bytes()), (IBV_WR_SEND_WITH_IMM, 0, [0, 0, 1, 2]));
         assert_eq!(request.send_flags, IBV_SEND_INLINE | IBV_SEND_FENCE | IBV_SEND_SOLICITED);

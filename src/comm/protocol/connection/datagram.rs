@@ -18,7 +18,7 @@ pub(super) const NEVER: u64 = u64::MAX;
 
 /// Where an end stands in an epoch. Within an epoch an end never goes back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(in crate::comm) enum Stage {
+pub(in crate::comm) enum PairStage {
     /// It holds no queue pair.
     #[default]
     Idle,
@@ -34,7 +34,7 @@ pub(in crate::comm) enum Stage {
 
 /// Where a queue pair is reached, in one epoch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(in crate::comm) struct Address {
+pub(in crate::comm) struct PairAddress {
     /// The adapter's number of the queue pair.
     pub(in crate::comm) queue_pair: u32,
     /// The sequence number of the first packet that it sends.
@@ -42,13 +42,13 @@ pub(in crate::comm) struct Address {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct Datagram {
+pub(super) struct PairDatagram {
     pub(super) from: u32,
     pub(super) to: u32,
     pub(super) epoch: u32,
-    pub(super) stage: Stage,
-    /// Of no meaning below [`Stage::Initialized`].
-    pub(super) address: Address,
+    pub(super) stage: PairStage,
+    /// Of no meaning below [`PairStage::Initialized`].
+    pub(super) address: PairAddress,
     /// When the sender wished for the connection, by the job's logical clock; [`NEVER`] if it did not.
     pub(super) wish: u64,
     /// The count of datagrams from the sender to this peer.
@@ -59,12 +59,12 @@ pub(super) struct Datagram {
     pub(super) asks: bool,
 }
 
-impl Datagram {
+impl PairDatagram {
     pub(super) fn encode(&self, token: u128) -> [u8; LENGTH] {
         let mut bytes = [0; LENGTH];
         bytes[..16].copy_from_slice(&token.to_le_bytes());
         (bytes[16], bytes[17]) = (self.stage as u8, u8::from(self.asks));
-        let Address { queue_pair, sequence } = self.address;
+        let PairAddress { queue_pair, sequence } = self.address;
         let words = [self.from, self.to, self.epoch, self.number, self.answers, queue_pair, sequence];
         for (bytes, word) in bytes[24..52].chunks_exact_mut(4).zip(words) {
             bytes.copy_from_slice(&word.to_le_bytes());
@@ -76,18 +76,18 @@ impl Datagram {
     /// Returns none unless it is a datagram of the job that has this token.
     pub(super) fn decode(bytes: &[u8], token: u128) -> Option<Self> {
         let bytes: &[u8; LENGTH] = bytes.try_into().ok()?;
-        let stages = [Stage::Idle, Stage::Asking, Stage::Initialized, Stage::Connected, Stage::Closing];
+        let stages = [PairStage::Idle, PairStage::Asking, PairStage::Initialized, PairStage::Connected, PairStage::Closing];
         let stage = *stages.get(usize::from(bytes[16]))?;
         let word = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
         let wish = u64::from(word(52)) | u64::from(word(56)) << 32;
         let is_form = bytes[17] <= 1 && bytes[18..24] == [0; 6] && (wish == NEVER || wish < NEVER / 2);
         let is_ours = bytes[..16] == token.to_le_bytes() && is_form;
-        is_ours.then(|| Datagram {
+        is_ours.then(|| PairDatagram {
             from: word(24),
             to: word(28),
             epoch: word(32),
             stage,
-            address: Address { queue_pair: word(44), sequence: word(48) },
+            address: PairAddress { queue_pair: word(44), sequence: word(48) },
             wish,
             number: word(36),
             answers: word(40),

@@ -69,9 +69,9 @@ use std::{
     time::Duration,
 };
 
-pub(in crate::comm) use datagram::{Address, LENGTH};
-use datagram::{Datagram, NEVER};
-use pair::{Claim, Pair, RESIDENCE, Turn};
+pub(in crate::comm) use datagram::{LENGTH, PairAddress};
+use datagram::{NEVER, PairDatagram};
+use pair::{Claim, PairEnd, RESIDENCE, Turn};
 use timer::Estimate;
 
 mod datagram;
@@ -82,14 +82,14 @@ mod timer;
 
 /// Says whether the peer begins when this end begins, or when it is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::comm) enum Way {
+pub(in crate::comm) enum SetupWay {
     Overlapped,
     Serial,
 }
 
 /// What the driver does with a queue pair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(in crate::comm) enum Step {
+pub(in crate::comm) enum PairStep {
     /// Create it, or take one in RESET; to INIT.
     Prepare,
     /// To RTR and RTS.
@@ -100,12 +100,12 @@ pub(in crate::comm) enum Step {
 
 /// What happened at the driver. Events of steps and of queue pairs name the epoch of the queue pair.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::comm) enum Event {
+pub(in crate::comm) enum PairEvent {
     /// There is something to post, and the pair is not ready.
     Wanted,
     Prepared {
         epoch: u32,
-        address: Address,
+        address: PairAddress,
     },
     Connected {
         epoch: u32,
@@ -147,7 +147,7 @@ pub(in crate::comm) enum Action {
     Connect {
         peer: usize,
         epoch: u32,
-        remote: Address,
+        remote: PairAddress,
     },
     Release {
         peer: usize,
@@ -179,12 +179,12 @@ pub(in crate::comm) struct Statistics {
 
 /// What an endpoint is.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::comm) struct Settings {
+pub(in crate::comm) struct ConnectionSettings {
     pub(in crate::comm) endpoint: usize,
     pub(in crate::comm) endpoints: usize,
     /// The job's secret.
     pub(in crate::comm) token: u128,
-    pub(in crate::comm) way: Way,
+    pub(in crate::comm) way: SetupWay,
     /// Queue pairs that may be held, at least one.
     pub(in crate::comm) budget: usize,
 }
@@ -192,9 +192,9 @@ pub(in crate::comm) struct Settings {
 /// The connections of an endpoint.
 #[derive(Clone, Debug)]
 pub(in crate::comm) struct Connections {
-    settings: Settings,
+    settings: ConnectionSettings,
     /// The peers that were met.
-    pairs: BTreeMap<usize, Pair>,
+    pairs: BTreeMap<usize, PairEnd>,
     /// Pairs that lack a queue pair, pairs that have one, and the time to look at each.
     claims: BTreeSet<Claim>,
     holding: BTreeSet<usize>,
@@ -206,9 +206,9 @@ pub(in crate::comm) struct Connections {
 }
 
 impl Connections {
-    pub(in crate::comm) fn new(settings: Settings) -> Self {
+    pub(in crate::comm) fn new(settings: ConnectionSettings) -> Self {
         Connections {
-            settings: Settings { budget: settings.budget.max(1), ..settings },
+            settings: ConnectionSettings { budget: settings.budget.max(1), ..settings },
             pairs: BTreeMap::new(),
             claims: BTreeSet::new(),
             holding: BTreeSet::new(),
@@ -221,7 +221,7 @@ impl Connections {
 
     /// Something happened with a peer.
     #[must_use]
-    pub(in crate::comm) fn on_event(&mut self, now: Duration, peer: usize, event: Event) -> Vec<Action> {
+    pub(in crate::comm) fn on_event(&mut self, now: Duration, peer: usize, event: PairEvent) -> Vec<Action> {
         let mut actions = Vec::new();
         self.change(now, peer, &mut actions, |pair, turn| pair.on_event(turn, event));
         self.share(now, &mut actions);
@@ -232,9 +232,9 @@ impl Connections {
     #[must_use]
     pub(in crate::comm) fn on_datagram(&mut self, now: Duration, bytes: &[u8]) -> Vec<Action> {
         let mut actions = Vec::new();
-        let Settings { endpoint, endpoints, token, .. } = self.settings;
-        let is_for_us = |datagram: &Datagram| datagram.to as usize == endpoint && datagram.from as usize != endpoint;
-        let datagram = Datagram::decode(bytes, token).filter(is_for_us).filter(|datagram| (datagram.from as usize) < endpoints);
+        let ConnectionSettings { endpoint, endpoints, token, .. } = self.settings;
+        let is_for_us = |datagram: &PairDatagram| datagram.to as usize == endpoint && datagram.from as usize != endpoint;
+        let datagram = PairDatagram::decode(bytes, token).filter(is_for_us).filter(|sent| (sent.from as usize) < endpoints);
         let Some(datagram) = datagram else {
             self.statistics.refused += 1;
             return actions;
@@ -256,7 +256,7 @@ impl Connections {
         let mut actions = Vec::new();
         let due: Vec<usize> = self.deadlines.iter().take_while(|(at, _)| *at <= now).map(|&(_, peer)| peer).collect();
         for peer in due {
-            self.change(now, peer, &mut actions, Pair::on_timeout);
+            self.change(now, peer, &mut actions, PairEnd::on_timeout);
         }
         self.share(now, &mut actions);
         actions
@@ -272,7 +272,7 @@ impl Connections {
 
     /// Returns true if this peer may be posted to.
     pub(in crate::comm) fn is_ready(&self, peer: usize) -> bool {
-        self.pairs.get(&peer).is_some_and(Pair::may_post)
+        self.pairs.get(&peer).is_some_and(PairEnd::may_post)
     }
 
     /// Returns true if a datagram of this peer has come since it was last asked again.
@@ -285,13 +285,13 @@ impl Connections {
     }
 
     /// Changes a pair, and does what follows from it.
-    fn change(&mut self, now: Duration, peer: usize, actions: &mut Vec<Action>, change: impl FnOnce(&mut Pair, &mut Turn<'_>)) {
+    fn change(&mut self, now: Duration, peer: usize, actions: &mut Vec<Action>, act: impl FnOnce(&mut PairEnd, &mut Turn<'_>)) {
         let endpoint = self.settings.endpoint;
         let pair = self.pairs.entry(peer).or_default();
         let (estimate, statistics) = (&mut self.estimate, &mut self.statistics);
         let before = actions.len();
         let mut turn = Turn { now, peer, wish: self.clock.saturating_add(1), estimate, statistics, actions };
-        change(pair, &mut turn);
+        act(pair, &mut turn);
         pair.advance(&mut turn);
         if let Some(datagram) = pair.take_datagram(&turn, endpoint) {
             // Before the steps, so that the peer does its own meanwhile.
@@ -325,7 +325,7 @@ impl Connections {
 
     /// Gives out what the budget has, and makes room for the wishes that wait.
     fn share(&mut self, now: Duration, actions: &mut Vec<Action>) {
-        let Settings { endpoint, way, budget, .. } = self.settings;
+        let ConnectionSettings { endpoint, way, budget, .. } = self.settings;
         while self.holding.len() < budget
             && let Some(&(_, low, high)) = self.claims.first()
         {
@@ -334,7 +334,7 @@ impl Connections {
         let waiting: Vec<Claim> = self.claims.iter().skip(self.given_back()).copied().collect();
         for claim in waiting {
             let Some(victim) = self.victim(now, claim) else { return };
-            self.change(now, victim, actions, Pair::make_room);
+            self.change(now, victim, actions, PairEnd::make_room);
         }
     }
 
@@ -343,7 +343,7 @@ impl Connections {
         if self.claims.is_empty() { 0 } else { self.holders().filter(|(_, pair)| pair.gives_back()).count() }
     }
 
-    fn holders(&self) -> impl Iterator<Item = (usize, &Pair)> {
+    fn holders(&self) -> impl Iterator<Item = (usize, &PairEnd)> {
         self.holding.iter().filter_map(|&peer| Some((peer, self.pairs.get(&peer)?)))
     }
 
@@ -352,7 +352,7 @@ impl Connections {
         let resident = self.holders().filter(|(_, pair)| pair.may_leave(now));
         let resident = resident.min_by_key(|&(peer, pair)| (pair.busy, pair.used, peer)).map(|(peer, _)| peer);
         let endpoint = self.settings.endpoint;
-        let place = |peer: usize, pair: &Pair| (pair.oldest_wish(), peer.min(endpoint), peer.max(endpoint));
+        let place = |peer: usize, pair: &PairEnd| (pair.oldest_wish(), peer.min(endpoint), peer.max(endpoint));
         let alone = self.holders().filter(|(_, pair)| !pair.gives_back() && pair.since.is_none() && pair.is_alone());
         let youngest = alone.map(|(peer, pair)| (place(peer, pair), peer)).max().filter(|&(place, _)| place > claim);
         resident.or(youngest.map(|(_, peer)| peer))

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::{
-    Action, Event, Statistics, Step, Way,
-    datagram::{Address, Datagram, NEVER, Stage},
+    Action, PairEvent, PairStep, SetupWay, Statistics,
+    datagram::{NEVER, PairAddress, PairDatagram, PairStage},
     timer::{Estimate, LONGEST},
 };
 
@@ -19,12 +19,12 @@ pub(super) type Claim = (u64, usize, usize);
 
 /// A queue pair that this end holds.
 #[derive(Clone, Debug)]
-pub(super) struct Held {
+pub(super) struct HeldPair {
     /// What it was made for.
     pub(super) epoch: u32,
     /// What the driver does with it now.
-    pub(super) step: Option<Step>,
-    pub(super) address: Address,
+    pub(super) step: Option<PairStep>,
+    pub(super) address: PairAddress,
 }
 
 /// What an event needs of its endpoint.
@@ -40,13 +40,13 @@ pub(super) struct Turn<'a> {
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Pair {
+pub(super) struct PairEnd {
     pub(super) epoch: u32,
-    pub(super) mine: Stage,
+    pub(super) mine: PairStage,
     /// The highest stage of this epoch that the peer has told.
-    pub(super) theirs: Stage,
-    pub(super) remote: Option<Address>,
-    pub(super) held: Option<Held>,
+    pub(super) theirs: PairStage,
+    pub(super) remote: Option<PairAddress>,
+    pub(super) held: Option<HeldPair>,
     /// The times of this end's wish for the connection, and of the peer's.
     pub(super) wish: u64,
     pub(super) heard: u64,
@@ -78,12 +78,12 @@ pub(super) struct Pair {
     pub(super) deadline: Option<Duration>,
 }
 
-impl Default for Pair {
+impl Default for PairEnd {
     fn default() -> Self {
-        Pair {
+        PairEnd {
             epoch: 0,
-            mine: Stage::Idle,
-            theirs: Stage::Idle,
+            mine: PairStage::Idle,
+            theirs: PairStage::Idle,
             remote: None,
             held: None,
             wish: NEVER,
@@ -109,24 +109,26 @@ impl Default for Pair {
     }
 }
 
-impl Pair {
+impl PairEnd {
     /// The driver says that something happened.
-    pub(super) fn on_event(&mut self, turn: &mut Turn<'_>, event: Event) {
+    pub(super) fn on_event(&mut self, turn: &mut Turn<'_>, event: PairEvent) {
         let (step, of) = self.held.as_ref().map_or((None, 0), |held| (held.step, held.epoch));
         match (step, event) {
-            (_, Event::Wanted) if !self.may_post() => self.wish = self.wish.min(turn.wish),
-            (Some(Step::Prepare), Event::Prepared { epoch, address }) if epoch == of => {
-                self.held = Some(Held { epoch, step: None, address });
-                self.enter_if(epoch, Stage::Initialized);
+            (_, PairEvent::Wanted) if !self.may_post() => self.wish = self.wish.min(turn.wish),
+            (Some(PairStep::Prepare), PairEvent::Prepared { epoch, address }) if epoch == of => {
+                self.held = Some(HeldPair { epoch, step: None, address });
+                self.enter_if(epoch, PairStage::Initialized);
             }
-            (Some(Step::Connect), Event::Connected { epoch }) if epoch == of => {
+            (Some(PairStep::Connect), PairEvent::Connected { epoch }) if epoch == of => {
                 self.step_is_over();
-                self.enter_if(epoch, Stage::Connected);
+                self.enter_if(epoch, PairStage::Connected);
             }
-            (Some(Step::Release), Event::Released { epoch } | Event::Failed { epoch }) if epoch == of => self.held = None,
-            (Some(step), Event::Failed { epoch }) if epoch == of => {
+            (Some(PairStep::Release), PairEvent::Released { epoch } | PairEvent::Failed { epoch }) if epoch == of => {
+                self.held = None
+            }
+            (Some(step), PairEvent::Failed { epoch }) if epoch == of => {
                 self.step_is_over();
-                if step == Step::Prepare {
+                if step == PairStep::Prepare {
                     self.held = None;
                 }
                 if epoch == self.epoch {
@@ -135,19 +137,19 @@ impl Pair {
                 self.retry_at = turn.now + (PAUSE * (1 << self.failures.min(9))).min(LONGEST);
                 self.failures += 1;
             }
-            (_, Event::Broken { epoch }) if epoch == self.epoch && self.mine >= Stage::Initialized => self.end(turn),
-            (_, Event::Data { epoch }) if epoch == self.epoch && self.remote.is_some() => {
-                self.theirs = self.theirs.max(Stage::Connected);
+            (_, PairEvent::Broken { epoch }) if epoch == self.epoch && self.mine >= PairStage::Initialized => self.end(turn),
+            (_, PairEvent::Data { epoch }) if epoch == self.epoch && self.remote.is_some() => {
+                self.theirs = self.theirs.max(PairStage::Connected);
             }
-            (_, Event::Used) if self.since.is_some() => (self.busy, self.used) = (true, turn.now),
-            (_, Event::Acknowledged) => self.busy = false,
+            (_, PairEvent::Used) if self.since.is_some() => (self.busy, self.used) = (true, turn.now),
+            (_, PairEvent::Acknowledged) => self.busy = false,
             // Of an epoch that is over.
             _ => {}
         }
     }
 
     /// The peer says where it stands.
-    pub(super) fn on_datagram(&mut self, turn: &mut Turn<'_>, datagram: &Datagram) {
+    pub(super) fn on_datagram(&mut self, turn: &mut Turn<'_>, datagram: &PairDatagram) {
         self.has_answered = true;
         if datagram.epoch < self.epoch {
             // It does not know that its epoch is over.
@@ -160,7 +162,7 @@ impl Pair {
         }
         self.theirs = self.theirs.max(datagram.stage);
         self.heard = self.heard.min(datagram.wish);
-        if datagram.stage >= Stage::Initialized {
+        if datagram.stage >= PairStage::Initialized {
             self.remote.get_or_insert(datagram.address);
         }
         if let Some((number, at)) = self.first
@@ -184,11 +186,11 @@ impl Pair {
     }
 
     /// It may hold a queue pair now.
-    pub(super) fn begin(&mut self, turn: &mut Turn<'_>, way: Way) {
-        self.mine = Stage::Asking;
-        self.tell = way == Way::Overlapped && self.theirs == Stage::Idle;
-        self.held = Some(Held { epoch: self.epoch, step: None, address: Address::default() });
-        self.take_step(turn, Step::Prepare);
+    pub(super) fn begin(&mut self, turn: &mut Turn<'_>, way: SetupWay) {
+        self.mine = PairStage::Asking;
+        self.tell = way == SetupWay::Overlapped && self.theirs == PairStage::Idle;
+        self.held = Some(HeldPair { epoch: self.epoch, step: None, address: PairAddress::default() });
+        self.take_step(turn, PairStep::Prepare);
     }
 
     /// Its queue pair is needed for another.
@@ -198,26 +200,26 @@ impl Pair {
 
     /// Does what follows from where both ends stand.
     pub(super) fn advance(&mut self, turn: &mut Turn<'_>) {
-        if self.mine == Stage::Connected && self.theirs >= Stage::Connected && self.since.is_none() {
+        if self.mine == PairStage::Connected && self.theirs >= PairStage::Connected && self.since.is_none() {
             (self.since, self.used) = (Some(turn.now), turn.now);
             (self.wish, self.failures) = (NEVER, 0);
             turn.statistics.opened += 1;
             turn.statistics.reopened += u64::from(std::mem::replace(&mut self.was_ready, true));
             turn.actions.push(Action::Ready { peer: turn.peer, epoch: self.epoch });
         }
-        if self.theirs == Stage::Closing && self.may_leave(turn.now) {
+        if self.theirs == PairStage::Closing && self.may_leave(turn.now) {
             self.leave(turn);
         }
-        if self.leaving && self.mine == Stage::Connected && !self.busy {
-            self.enter_if(self.epoch, Stage::Closing);
+        if self.leaving && self.mine == PairStage::Connected && !self.busy {
+            self.enter_if(self.epoch, PairStage::Closing);
         }
-        if self.mine == Stage::Closing && self.theirs == Stage::Closing {
+        if self.mine == PairStage::Closing && self.theirs == PairStage::Closing {
             self.end(turn);
         }
         match self.held {
-            Some(Held { epoch, step: None, .. }) if epoch != self.epoch => self.take_step(turn, Step::Release),
-            Some(Held { step: None, .. }) if self.mine == Stage::Initialized && self.remote.is_some() => {
-                self.take_step(turn, Step::Connect);
+            Some(HeldPair { epoch, step: None, .. }) if epoch != self.epoch => self.take_step(turn, PairStep::Release),
+            Some(HeldPair { step: None, .. }) if self.mine == PairStage::Initialized && self.remote.is_some() => {
+                self.take_step(turn, PairStep::Connect);
             }
             _ => {}
         }
@@ -227,7 +229,7 @@ impl Pair {
     }
 
     /// The datagram to send, if any.
-    pub(super) fn take_datagram(&mut self, turn: &Turn<'_>, from: usize) -> Option<Datagram> {
+    pub(super) fn take_datagram(&mut self, turn: &Turn<'_>, from: usize) -> Option<PairDatagram> {
         let asks = std::mem::take(&mut self.asks);
         if !std::mem::take(&mut self.tell) {
             return None;
@@ -240,12 +242,12 @@ impl Pair {
             self.first.get_or_insert((self.number, turn.now));
             self.resend_at = Some(turn.now + self.patience);
         }
-        Some(Datagram {
+        Some(PairDatagram {
             from: u32::try_from(from).ok()?,
             to: u32::try_from(turn.peer).ok()?,
             epoch: self.epoch,
             stage: self.mine,
-            address: self.held.as_ref().map_or_else(Address::default, |held| held.address),
+            address: self.held.as_ref().map_or_else(PairAddress::default, |held| held.address),
             wish: self.wish,
             number: self.number,
             answers: std::mem::take(&mut self.asked),
@@ -269,7 +271,7 @@ impl Pair {
 
     /// Returns true if the peer is not known to hold a queue pair for it.
     pub(super) fn is_alone(&self) -> bool {
-        self.theirs < Stage::Initialized
+        self.theirs < PairStage::Initialized
     }
 
     /// The oldest wish for it.
@@ -279,8 +281,8 @@ impl Pair {
 
     /// Returns true if it needs a queue pair, now or after its pause.
     fn lacks(&self) -> bool {
-        let is_wanted = self.wish != NEVER || self.theirs >= Stage::Asking;
-        is_wanted && self.mine == Stage::Idle && self.held.is_none()
+        let is_wanted = self.wish != NEVER || self.theirs >= PairStage::Asking;
+        is_wanted && self.mine == PairStage::Idle && self.held.is_none()
     }
 
     /// Returns true if it needs a queue pair now.
@@ -291,12 +293,12 @@ impl Pair {
     /// The time to look at it again.
     pub(super) fn next_timeout(&self, now: Duration) -> Option<Duration> {
         let retry = (self.lacks() && self.retry_at > now).then_some(self.retry_at);
-        let leave = self.since.filter(|_| self.theirs == Stage::Closing && !self.leaving).map(|since| since + RESIDENCE);
+        let leave = self.since.filter(|_| self.theirs == PairStage::Closing && !self.leaving).map(|since| since + RESIDENCE);
         [self.resend_at, retry, leave].into_iter().flatten().min()
     }
 
     /// Enters a stage, if its epoch is not over.
-    fn enter_if(&mut self, epoch: u32, stage: Stage) {
+    fn enter_if(&mut self, epoch: u32, stage: PairStage) {
         if epoch == self.epoch {
             (self.mine, self.tell) = (stage, true);
         }
@@ -306,14 +308,14 @@ impl Pair {
         self.held.iter_mut().for_each(|held| held.step = None);
     }
 
-    fn take_step(&mut self, turn: &mut Turn<'_>, step: Step) {
+    fn take_step(&mut self, turn: &mut Turn<'_>, step: PairStep) {
         if let Some(held) = &mut self.held {
             held.step = Some(step);
             let (peer, epoch, remote) = (turn.peer, held.epoch, self.remote.unwrap_or_default());
             turn.actions.push(match step {
-                Step::Prepare => Action::Prepare { peer, epoch },
-                Step::Connect => Action::Connect { peer, epoch, remote },
-                Step::Release => Action::Release { peer, epoch },
+                PairStep::Prepare => Action::Prepare { peer, epoch },
+                PairStep::Connect => Action::Connect { peer, epoch, remote },
+                PairStep::Release => Action::Release { peer, epoch },
             });
         }
     }
@@ -331,7 +333,7 @@ impl Pair {
         }
         turn.statistics.closed += u64::from(self.since.take().is_some());
         self.epoch = self.epoch.saturating_add(1);
-        (self.mine, self.theirs, self.remote, self.heard) = (Stage::Idle, Stage::Idle, None, NEVER);
+        (self.mine, self.theirs, self.remote, self.heard) = (PairStage::Idle, PairStage::Idle, None, NEVER);
         (self.leaving, self.busy, self.tell, self.asked) = (false, false, true, 0);
     }
 }

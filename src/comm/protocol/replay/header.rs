@@ -13,12 +13,12 @@ pub(in crate::comm) const HEADER: usize = 16;
 /// The header of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::comm) struct Header {
-    pub(in crate::comm) what: What,
+    pub(in crate::comm) what: HeaderKind,
     pub(in crate::comm) seen: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::comm) enum What {
+pub(in crate::comm) enum HeaderKind {
     /// A frame, the first of a pair has number 1.
     Frame(u64),
     /// No more than what was seen.
@@ -33,9 +33,9 @@ const OPENS: u64 = u64::MAX;
 impl Header {
     pub(in crate::comm) fn encode(self) -> [u8; HEADER] {
         let what = match self.what {
-            What::Frame(number) => number,
-            What::Seen => SEEN,
-            What::Opens => OPENS,
+            HeaderKind::Frame(number) => number,
+            HeaderKind::Seen => SEEN,
+            HeaderKind::Opens => OPENS,
         };
         let mut bytes = [0; HEADER];
         bytes[..8].copy_from_slice(&what.to_le_bytes());
@@ -46,9 +46,9 @@ impl Header {
     pub(in crate::comm) fn decode(bytes: [u8; HEADER]) -> Self {
         let word = |at: usize| u64::from_le_bytes(std::array::from_fn(|k| bytes[at + k]));
         let what = match word(0) {
-            SEEN => What::Seen,
-            OPENS => What::Opens,
-            number => What::Frame(number),
+            SEEN => HeaderKind::Seen,
+            OPENS => HeaderKind::Opens,
+            number => HeaderKind::Frame(number),
         };
         Header { what, seen: word(8) }
     }
@@ -60,10 +60,10 @@ mod tests {
 
     #[test]
     fn headers_are_read_as_they_are_written() {
-        for what in [What::Frame(1), What::Frame(OPENS - 1), What::Seen, What::Opens] {
+        for what in [HeaderKind::Frame(1), HeaderKind::Frame(OPENS - 1), HeaderKind::Seen, HeaderKind::Opens] {
             let header = Header { what, seen: 0x0102_0304_0506_0708 };
             assert_eq!(Header::decode(header.encode()), header);
         }
-        assert_eq!(Header { what: What::Frame(2), seen: 258 }.encode()[..10], [2, 0, 0, 0, 0, 0, 0, 0, 2, 1]);
+        assert_eq!(Header { what: HeaderKind::Frame(2), seen: 258 }.encode()[..10], [2, 0, 0, 0, 0, 0, 0, 0, 2, 1]);
     }
 }

@@ -44,7 +44,7 @@ use std::collections::VecDeque;
 
 /// What an item does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(in crate::comm) enum Kind {
+pub(in crate::comm) enum ItemKind {
     /// Has effects when the target handles it.
     Frame,
     Write,
@@ -56,7 +56,7 @@ pub(in crate::comm) enum Kind {
 
 /// What becomes of an item whose connection broke.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::comm) enum Fate<H> {
+pub(in crate::comm) enum ItemFate<H> {
     /// It is to be posted again, a frame with its old number.
     Again(H),
     /// It has happened.
@@ -67,7 +67,7 @@ pub(in crate::comm) enum Fate<H> {
 
 /// What a frame that has come is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::comm) enum Arrival {
+pub(in crate::comm) enum FrameArrival {
     /// To be handled.
     Next,
     /// It was seen before.
@@ -77,9 +77,9 @@ pub(in crate::comm) enum Arrival {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Posted<H> {
+struct PostedItem<H> {
     handle: H,
-    kind: Kind,
+    kind: ItemKind,
     /// Of a frame.
     number: u64,
     /// The target has seen this frame, or one behind it.
@@ -92,7 +92,7 @@ struct Posted<H> {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(in crate::comm) struct Replay<H> {
     /// Oldest first.
-    posted: VecDeque<Posted<H>>,
+    posted: VecDeque<PostedItem<H>>,
     /// The number of completed items, among the oldest, that wait to be seen.
     completed: usize,
     /// The numbers of the last frame, and of the last that the peer has seen, and handled.
@@ -118,8 +118,8 @@ impl<H: Copy + PartialEq> Replay<H> {
     }
 
     /// Returns true if an item may be posted now.
-    pub(in crate::comm) fn may_post(&self, kind: Kind) -> bool {
-        self.is_open && (kind == Kind::Frame || self.handled == self.numbered)
+    pub(in crate::comm) fn may_post(&self, kind: ItemKind) -> bool {
+        self.is_open && (kind == ItemKind::Frame || self.handled == self.numbered)
     }
 
     /// Returns true if all that was posted is known to be done. If not, a connection that is over is to be replaced.
@@ -128,9 +128,9 @@ impl<H: Copy + PartialEq> Replay<H> {
     }
 
     /// An item is posted. Returns the number of a frame.
-    pub(in crate::comm) fn posts(&mut self, kind: Kind, handle: H) -> u64 {
-        self.numbered += u64::from(kind == Kind::Frame);
-        self.posted.push_back(Posted { handle, kind, number: self.numbered, happened: false, completed: false });
+    pub(in crate::comm) fn posts(&mut self, kind: ItemKind, handle: H) -> u64 {
+        self.numbered += u64::from(kind == ItemKind::Frame);
+        self.posted.push_back(PostedItem { handle, kind, number: self.numbered, happened: false, completed: false });
         self.numbered
     }
 
@@ -162,14 +162,14 @@ impl<H: Copy + PartialEq> Replay<H> {
 
     /// A frame has come.
     #[must_use]
-    pub(in crate::comm) fn arrived(&mut self, number: u64) -> Arrival {
+    pub(in crate::comm) fn arrived(&mut self, number: u64) -> FrameArrival {
         match number.checked_sub(self.seen) {
             Some(1) => {
                 self.seen = number;
-                Arrival::Next
+                FrameArrival::Next
             }
-            Some(0) | None => Arrival::Seen,
-            Some(_) => Arrival::Gap,
+            Some(0) | None => FrameArrival::Seen,
+            Some(_) => FrameArrival::Gap,
         }
     }
 
@@ -185,7 +185,7 @@ impl<H: Copy + PartialEq> Replay<H> {
 
     /// The peer has told on a new connection which frame it saw last. Returns the fate of all that was open, in its order, with
     /// the numbers of frames. Returns none if the peer cannot have seen that frame.
-    pub(in crate::comm) fn reopens(&mut self, number: u64, forgets: impl FnMut(H)) -> Option<Vec<(Fate<H>, u64)>> {
+    pub(in crate::comm) fn reopens(&mut self, number: u64, forgets: impl FnMut(H)) -> Option<Vec<(ItemFate<H>, u64)>> {
         if self.is_open || number < self.known {
             return None;
         }
@@ -195,12 +195,12 @@ impl<H: Copy + PartialEq> Replay<H> {
         self.posted.retain_mut(|item| {
             item.completed = false;
             let fate = match item.kind {
-                Kind::Atomic => Fate::Unknown(item.handle),
-                Kind::Frame | Kind::Write if item.happened => Fate::Done(item.handle),
-                Kind::Frame | Kind::Write | Kind::Read => Fate::Again(item.handle),
+                ItemKind::Atomic => ItemFate::Unknown(item.handle),
+                ItemKind::Frame | ItemKind::Write if item.happened => ItemFate::Done(item.handle),
+                ItemKind::Frame | ItemKind::Write | ItemKind::Read => ItemFate::Again(item.handle),
             };
             fates.push((fate, item.number));
-            matches!(fate, Fate::Again(_))
+            matches!(fate, ItemFate::Again(_))
         });
         Some(fates)
     }
@@ -215,7 +215,7 @@ impl<H: Copy + PartialEq> Replay<H> {
         }
         self.known = number;
         // The number of what is no frame is that of the frame before it.
-        let has_come = |item: &Posted<H>| item.number < number || item.kind == Kind::Frame && item.number == number;
+        let has_come = |item: &PostedItem<H>| item.number < number || item.kind == ItemKind::Frame && item.number == number;
         self.posted.iter_mut().for_each(|item| item.happened |= has_come(item));
         self.forget(forgets);
         Some(())
@@ -235,9 +235,9 @@ impl<H: Copy + PartialEq> Replay<H> {
     }
 }
 
-impl<H> Posted<H> {
+impl<H> PostedItem<H> {
     /// Returns false for a frame that may still be lost at its target, until that is known to have seen it.
     fn is_forgotten_when_completed(&self) -> bool {
-        self.happened || self.kind != Kind::Frame
+        self.happened || self.kind != ItemKind::Frame
     }
 }

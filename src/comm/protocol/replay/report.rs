@@ -17,7 +17,7 @@
 
 use std::time::Duration;
 
-use super::header::What;
+use super::header::HeaderKind;
 
 /// Acknowledges explicitly after this many frames, or this long after the first.
 const UNSAID: u64 = 16;
@@ -26,7 +26,7 @@ const UNSAID_FOR: Duration = Duration::from_millis(1);
 /// An end's reports of what it has seen.
 #[derive(Debug, Default)]
 pub(in crate::comm) struct Report {
-    stage: Stage,
+    stage: ReportStage,
     /// The number of frames that the peer has seen. It has opened the connection, and this end has not yet.
     heard: Option<u64>,
     /// The frames that the peer was told, and the time since when there are more.
@@ -36,7 +36,7 @@ pub(in crate::comm) struct Report {
 
 /// The state of a connection at this end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Stage {
+enum ReportStage {
     /// There is none, or it is not ready.
     #[default]
     Closed,
@@ -58,12 +58,12 @@ pub(in crate::comm) enum When {
 impl Report {
     /// A connection is ready.
     pub(in crate::comm) fn begins(&mut self) {
-        self.stage = Stage::Opening;
+        self.stage = ReportStage::Opening;
     }
 
     /// The connection is over.
     pub(in crate::comm) fn is_over(&mut self) {
-        (self.stage, self.heard) = (Stage::Closed, None);
+        (self.stage, self.heard) = (ReportStage::Closed, None);
     }
 
     /// The peer has opened the connection, and seen the frames up to a number.
@@ -73,7 +73,7 @@ impl Report {
 
     /// The frames that the peer has seen: once, when both ends have opened the connection.
     pub(in crate::comm) fn take_heard(&mut self) -> Option<u64> {
-        self.heard.take_if(|_| self.stage == Stage::Open)
+        self.heard.take_if(|_| self.stage == ReportStage::Open)
     }
 
     /// A frame leaves, and says what was seen.
@@ -84,13 +84,13 @@ impl Report {
 
     /// The message that has to leave on its own, if any. On a connection that is not `open` for frames only the first message
     /// leaves.
-    pub(in crate::comm) fn says(&mut self, seen: u64, open: bool) -> Option<What> {
+    pub(in crate::comm) fn says(&mut self, seen: u64, open: bool) -> Option<HeaderKind> {
         let what = match self.stage {
-            Stage::Opening => What::Opens,
-            Stage::Open if seen != self.said && open => What::Seen,
-            Stage::Closed | Stage::Open => return None,
+            ReportStage::Opening => HeaderKind::Opens,
+            ReportStage::Open if seen != self.said && open => HeaderKind::Seen,
+            ReportStage::Closed | ReportStage::Open => return None,
         };
-        self.stage = Stage::Open;
+        self.stage = ReportStage::Open;
         self.leaves(seen);
         Some(what)
     }
@@ -123,7 +123,7 @@ mod tests {
         assert_eq!(report.take_heard(), None, "the peer may be ready first");
         report.begins();
         assert_eq!(report.take_heard(), None);
-        assert_eq!(report.says(0, false), Some(What::Opens));
+        assert_eq!(report.says(0, false), Some(HeaderKind::Opens));
         assert_eq!((report.take_heard(), report.take_heard()), (Some(4), None));
         assert_eq!(report.says(0, true), None);
         report.begins();
@@ -137,7 +137,7 @@ mod tests {
         let mut report = Report::default();
         assert_eq!(report.says(1, true), None);
         report.begins();
-        assert_eq!(report.says(0, true), Some(What::Opens));
+        assert_eq!(report.says(0, true), Some(HeaderKind::Opens));
         report
     }
 
@@ -148,7 +148,7 @@ mod tests {
         assert_eq!(report.due(), Some(6 * MILLISECOND));
         assert_eq!(report.says(2, false), None, "the connection is not there");
         assert_eq!(report.due(), Some(6 * MILLISECOND));
-        assert_eq!(report.says(2, true), Some(What::Seen));
+        assert_eq!(report.says(2, true), Some(HeaderKind::Seen));
         assert_eq!((report.due(), report.says(2, true)), (None, None));
         assert_eq!(report.arrives(3, 9 * MILLISECOND), When::Later);
         report.leaves(3);

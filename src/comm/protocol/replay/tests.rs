@@ -8,7 +8,7 @@ use crate::comm::protocol::simulation::{Random, SEEDS};
 /// What is under way on a connection.
 #[derive(Clone, Copy, Debug)]
 enum Sent {
-    Item(Kind, u64, u64),
+    Item(ItemKind, u64, u64),
     Handled(u64),
     Told(u64, u64),
 }
@@ -17,7 +17,7 @@ enum Sent {
 struct End {
     replay: Replay<u64>,
     /// Its program: item `k` is the k-th that it posts.
-    program: Vec<Kind>,
+    program: Vec<ItemKind>,
     next: usize,
     /// Posted and not executed, and executed and not known to be, on this connection.
     channel: VecDeque<Sent>,
@@ -46,7 +46,7 @@ impl End {
     /// The peer says that it has handled the frames up to this number.
     fn heard_of(&mut self, number: u64) {
         self.replay.acknowledged(number, |_| {}).unwrap();
-        if self.program[..self.next].iter().filter(|kind| **kind == Kind::Frame).count() as u64 == number {
+        if self.program[..self.next].iter().filter(|kind| **kind == ItemKind::Frame).count() as u64 == number {
             self.replay.all_are_handled();
         }
     }
@@ -56,8 +56,8 @@ impl World {
     fn new(seed: u64) -> Self {
         let mut random = Random::new(seed);
         let mut end = || {
-            let kinds = [Kind::Frame, Kind::Frame, Kind::Write, Kind::Write, Kind::Read, Kind::Atomic];
-            let program: Vec<Kind> = (0..random.below(16)).map(|_| kinds[random.below(6)]).collect();
+            let kinds = [ItemKind::Frame, ItemKind::Frame, ItemKind::Write, ItemKind::Write, ItemKind::Read, ItemKind::Atomic];
+            let program: Vec<ItemKind> = (0..random.below(16)).map(|_| kinds[random.below(6)]).collect();
             End {
                 replay: Replay::new(),
                 ended: vec![(0, 0); program.len()],
@@ -114,15 +114,15 @@ impl World {
             Sent::Item(kind, id, number) => {
                 self.ends[from].executed.push_back(id);
                 let target = &mut self.ends[to];
-                if kind == Kind::Frame {
+                if kind == ItemKind::Frame {
                     target.landed.push_back((id, number));
                     return true;
                 }
                 // All frames before it were handled, and none behind it has come. A read that is repeated may see more.
                 assert!(target.handled >= number, "{kind:?} {id} came before a frame");
-                assert!(target.arrived == number || kind == Kind::Read, "{kind:?} {id} came after a frame");
+                assert!(target.arrived == number || kind == ItemKind::Read, "{kind:?} {id} came after a frame");
                 target.done[id as usize] += 1;
-                if kind == Kind::Write {
+                if kind == ItemKind::Write {
                     target.word = 1000 * id;
                 }
             }
@@ -133,12 +133,12 @@ impl World {
                 end.heard_of(handled);
                 for (fate, number) in fates {
                     match fate {
-                        Fate::Again(id) => {
+                        ItemFate::Again(id) => {
                             self.repeated += 1;
                             end.channel.push_back(Sent::Item(end.program[id as usize], id, number));
                         }
-                        Fate::Done(id) => end.ended[id as usize].0 += 1,
-                        Fate::Unknown(id) => end.ended[id as usize].1 += 1,
+                        ItemFate::Done(id) => end.ended[id as usize].0 += 1,
+                        ItemFate::Unknown(id) => end.ended[id as usize].1 += 1,
                     }
                 }
             }
@@ -161,7 +161,7 @@ impl World {
     fn take(&mut self, at: usize) -> bool {
         let end = &mut self.ends[at];
         let Some((id, number)) = end.landed.pop_front() else { return false };
-        assert_eq!(end.replay.arrived(number), Arrival::Next);
+        assert_eq!(end.replay.arrived(number), FrameArrival::Next);
         end.arrived = number;
         end.inbox.push_back((id, number));
         true
@@ -224,17 +224,17 @@ fn frames_have_their_effect_once_and_in_order_and_no_write_passes_them() {
             for (id, &kind) in end.program.iter().enumerate() {
                 let (done, (completed, lost)) = (other.done[id], end.ended[id]);
                 match kind {
-                    Kind::Frame => assert_eq!(done, 1, "seed {seed}: frame {id}"),
-                    Kind::Atomic => {
+                    ItemKind::Frame => assert_eq!(done, 1, "seed {seed}: frame {id}"),
+                    ItemKind::Atomic => {
                         assert!(done <= 1 && completed + lost == 1 && done >= completed, "seed {seed}: atomic {id}")
                     }
-                    Kind::Write | Kind::Read => assert!(done >= 1 && completed == 1 && lost == 0, "seed {seed}: {id}"),
+                    ItemKind::Write | ItemKind::Read => assert!(done >= 1 && completed == 1 && lost == 0, "seed {seed}: {id}"),
                 }
                 unknown += lost;
                 word = match kind {
-                    Kind::Frame => word + id as u64,
-                    Kind::Write => 1000 * id as u64,
-                    Kind::Read | Kind::Atomic => word,
+                    ItemKind::Frame => word + id as u64,
+                    ItemKind::Write => 1000 * id as u64,
+                    ItemKind::Read | ItemKind::Atomic => word,
                 };
             }
             assert_eq!(word, other.word, "seed {seed}");
@@ -246,7 +246,7 @@ fn frames_have_their_effect_once_and_in_order_and_no_write_passes_them() {
 }
 
 /// An end with a connection, after these items.
-fn posted(kinds: &[Kind]) -> Replay<u64> {
+fn posted(kinds: &[ItemKind]) -> Replay<u64> {
     let mut replay = Replay::new();
     assert_eq!(replay.reopens(0, |_| {}), Some(Vec::new()));
     (0..).zip(kinds).for_each(|(id, &kind)| drop(replay.posts(kind, id).to_string()));
@@ -255,14 +255,14 @@ fn posted(kinds: &[Kind]) -> Replay<u64> {
 
 #[test]
 fn what_stood_before_a_frame_that_was_seen_is_not_written_again() {
-    let kinds = [Kind::Write, Kind::Read, Kind::Atomic, Kind::Frame, Kind::Write, Kind::Frame];
+    let kinds = [ItemKind::Write, ItemKind::Read, ItemKind::Atomic, ItemKind::Frame, ItemKind::Write, ItemKind::Frame];
     let all = posted(&kinds);
     let fates = |mut replay: Replay<u64>, seen| {
         replay.is_over();
         let fates = replay.reopens(seen, |_| {}).unwrap();
         fates.into_iter().map(|(fate, _)| fate).collect::<Vec<_>>()
     };
-    use Fate::{Again, Done, Unknown};
+    use ItemFate::{Again, Done, Unknown};
     assert_eq!(fates(all.clone(), 0), [Again(0), Again(1), Unknown(2), Again(3), Again(4), Again(5)]);
     assert_eq!(fates(all.clone(), 1), [Done(0), Again(1), Unknown(2), Done(3), Again(4), Again(5)]);
     assert_eq!(fates(all.clone(), 2), [Done(0), Again(1), Unknown(2), Done(3), Done(4), Done(5)]);
@@ -289,22 +289,24 @@ fn what_stood_before_a_frame_that_was_seen_is_not_written_again() {
 
 #[test]
 fn a_number_that_cannot_be_is_refused() {
-    let mut replay = posted(&[Kind::Frame, Kind::Frame, Kind::Frame]);
+    let mut replay = posted(&[ItemKind::Frame, ItemKind::Frame, ItemKind::Frame]);
     assert_eq!((replay.acknowledged(4, |_| {}), replay.acknowledged(2, |_| {})), (None, Some(())));
     assert_eq!(replay.reopens(3, |_| {}), None, "it is open");
     replay.is_over();
     assert_eq!((replay.reopens(4, |_| {}), replay.reopens(1, |_| {})), (None, None));
-    assert_eq!(replay.reopens(2, |_| {}), Some(vec![(Fate::Done(0), 1), (Fate::Done(1), 2), (Fate::Again(2), 3)]));
+    assert_eq!(replay.reopens(2, |_| {}), Some(vec![(ItemFate::Done(0), 1), (ItemFate::Done(1), 2), (ItemFate::Again(2), 3)]));
     let arrivals = [1, 1, 3, 2, 3, 0, u64::MAX].map(|number| replay.arrived(number));
-    use Arrival::{Gap, Next, Seen};
+    use FrameArrival::{Gap, Next, Seen};
     assert_eq!(arrivals, [Next, Seen, Gap, Next, Next, Seen, Gap]);
     assert_eq!(replay.seen(), 3);
 }
 
 #[test]
 fn what_goes_past_the_frames_waits_until_they_are_handled() {
-    let mut replay = posted(&[Kind::Frame]);
-    let may = |replay: &Replay<u64>| [Kind::Frame, Kind::Write, Kind::Read, Kind::Atomic].map(|kind| replay.may_post(kind));
+    let mut replay = posted(&[ItemKind::Frame]);
+    let may = |replay: &Replay<u64>| {
+        [ItemKind::Frame, ItemKind::Write, ItemKind::Read, ItemKind::Atomic].map(|kind| replay.may_post(kind))
+    };
     assert_eq!(may(&replay), [true, false, false, false]);
     replay.completed(0, |_| {});
     assert_eq!(may(&replay), [true, false, false, false]);
@@ -317,6 +319,6 @@ fn what_goes_past_the_frames_waits_until_they_are_handled() {
     assert_eq!(may(&replay), [true, false, false, false]);
     replay.all_are_handled();
     assert_eq!(may(&replay), [true; 4]);
-    replay.posts(Kind::Frame, 1);
+    replay.posts(ItemKind::Frame, 1);
     assert_eq!(may(&replay), [true, false, false, false]);
 }

@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     comm::{
-        Conduit, Connect, Topology,
+        Connect, Topology,
         am::{route, wire::Wire},
         kit::random,
         node::Member,

@@ -50,7 +50,7 @@ pub(super) fn rank_process(
     let outcome = match fabric.keep_from_children() {
         Err(error) => Err(format!("could not be started: {}", keeping(error))),
         Ok(()) => contain(|| {
-            body(Member::new(fabric.clone(), settings.topology(rank), settings.cores, 1 + settings.threads_of_a_rank()))
+            body(Member::new(fabric.clone(), settings.topology(rank), settings.cores, Some(1 + settings.threads_of_a_rank())))
         }),
     };
     if conclude(fabric, rank, rank, outcome) { 0 } else { FAILED }

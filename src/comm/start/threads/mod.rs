@@ -31,7 +31,7 @@ pub(crate) fn run(settings: &Settings, body: &(dyn Fn(Member) -> Result<(), Stri
                 settings.pin(rank);
                 // The ranks' threads, their helper threads, and the one that waits below for their end.
                 let threads = settings.ranks * (1 + settings.threads_of_a_rank()) + 1;
-                let member = Member::new(fabric.clone(), settings.topology(rank), settings.cores, threads);
+                let member = Member::new(fabric.clone(), settings.topology(rank), settings.cores, Some(threads));
                 life::conclude(fabric, rank, rank, contain(|| body(member)));
             };
             let mut builder = std::thread::Builder::new().name(format!("rank {rank}"));

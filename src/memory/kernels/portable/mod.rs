@@ -1,8 +1,10 @@
-//! The kernels as relaxed atomics: what a target without assembly of its own uses, and what a sanitizer can follow.
+//! The kernels as copies by relaxed atomics: what a target without assembly of its own uses, and what a sanitizer can follow.
 
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed};
 
-use super::machine::Machine;
+use super::machine::{Machine, Transpose};
+use super::{arithmetic, transpose};
+use crate::element::{Accumulate, Element};
 
 /// Relaxed atomics, as wide as the alignment of both sides allows.
 pub(super) enum Portable {}
@@ -38,6 +40,36 @@ impl Machine for Portable {
             }
             done += units * unit;
         }
+    }
+
+    unsafe fn accumulate<T: Accumulate>(dst: *mut T, src: *const T, len: usize, alpha: T) {
+        // SAFETY: passed on unchanged.
+        unsafe { arithmetic::accumulate::<Self, T>(dst, src, len, alpha) }
+    }
+
+    unsafe fn fill<T: Element>(dst: *mut T, len: usize, value: T) {
+        // SAFETY: passed on unchanged.
+        unsafe { arithmetic::fill::<Self, T>(dst, len, value) }
+    }
+
+    unsafe fn scale<T: Accumulate>(dst: *mut T, len: usize, alpha: T) {
+        // SAFETY: passed on unchanged.
+        unsafe { arithmetic::scale::<Self, T>(dst, len, alpha) }
+    }
+
+    unsafe fn axpby<T: Accumulate>(dst: *mut T, a: T, x: *const T, b: T, y: *const T, len: usize) {
+        // SAFETY: passed on unchanged.
+        unsafe { arithmetic::axpby::<Self, T>(dst, a, x, b, y, len) }
+    }
+
+    unsafe fn dot<T: Accumulate>(x: *const T, y: *const T, len: usize) -> T {
+        // SAFETY: passed on unchanged.
+        unsafe { arithmetic::dot::<Self, T>(x, y, len) }
+    }
+
+    unsafe fn copy_transposed(whole: Transpose, element_bytes: usize) {
+        // SAFETY: passed on unchanged.
+        unsafe { transpose::by_tiles::<Self>(whole, element_bytes) }
     }
 }
 

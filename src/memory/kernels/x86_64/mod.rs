@@ -19,8 +19,7 @@ use self::arithmetic::{AddScaled, Combined, Dot, Map, MapPlane, Scaled};
 use self::fill::{Fill, Pattern};
 use self::level::{on_sse2, on_widest};
 use self::other::{OtherAxpby, OtherDot, OtherPlane, OtherScale};
-use self::transpose::Transpose;
-use super::machine::Machine;
+use super::machine::{Machine, Transpose};
 use super::transpose::by_tiles;
 use super::{Stride, arithmetic as any};
 use crate::element::{Accumulate, Element, Scalar};
@@ -139,21 +138,13 @@ impl Machine for X86_64 {
         }
     }
 
-    unsafe fn copy_transposed(
-        dst: *mut u8,
-        dst_row_stride: isize,
-        src: *const u8,
-        src_row_stride: isize,
-        rows: usize,
-        cols: usize,
-        element_bytes: usize,
-    ) {
+    unsafe fn copy_transposed(whole: Transpose, element_bytes: usize) {
         // SAFETY: passed on unchanged.
         unsafe {
             if element_bytes == 8 {
-                transpose::transpose(Transpose { dst, dst_row_stride, src, src_row_stride, rows, cols });
+                transpose::transpose(whole);
             } else {
-                by_tiles::<Self>(dst, dst_row_stride, src, src_row_stride, rows, cols, element_bytes);
+                by_tiles::<Self>(whole, element_bytes);
             }
         }
     }

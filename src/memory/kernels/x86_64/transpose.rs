@@ -10,6 +10,7 @@ use super::X86_64;
 use super::copy::STREAM_BYTES;
 use super::level::Level;
 use super::vector::{Avx2, Avx512, Vector, store_fence};
+use crate::memory::kernels::machine::Transpose;
 use crate::memory::kernels::transpose::by_tiles;
 
 /// Columns of the source that are done before those beside them: measured on 4096² elements, two processes with a half each: 32 to
@@ -19,17 +20,7 @@ const STRIP_COLS: usize = 64;
 /// A cache line.
 const LINE_BYTES: usize = 64;
 
-/// A transposition of 8-byte elements. Strides are in bytes; the rest is as [`crate::memory::kernels::copy_transposed`] says.
-#[derive(Clone, Copy)]
-pub(super) struct Transpose {
-    pub(super) dst: *mut u8,
-    pub(super) dst_row_stride: isize,
-    pub(super) src: *const u8,
-    pub(super) src_row_stride: isize,
-    pub(super) rows: usize,
-    pub(super) cols: usize,
-}
-
+/// Of 8-byte elements.
 impl Transpose {
     /// The part that begins at row `row`, column `col` of the source, cut to `rows` × `cols`.
     #[inline(always)]
@@ -98,7 +89,7 @@ pub(super) unsafe fn transpose(whole: Transpose) {
 /// As [`transpose`].
 unsafe fn tiles(part: Transpose) {
     // SAFETY: passed on unchanged.
-    unsafe { by_tiles::<X86_64>(part.dst, part.dst_row_stride, part.src, part.src_row_stride, part.rows, part.cols, 8) }
+    unsafe { by_tiles::<X86_64>(part, 8) }
 }
 
 /// Calls `block` for every block of `side` × `side`.

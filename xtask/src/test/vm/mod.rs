@@ -139,10 +139,7 @@ const LAUNCHER: [(&str, &str); 2] = [("mpiexec.hydra", "mpiexec"), ("hydra_pmi_p
 
 /// Runs all tasks in one machine; one skipped report where there can be none.
 pub fn run(tier: Tier, install: bool) -> Vec<Report> {
-    let one = |report: Report| {
-        println!("{report}");
-        vec![report]
-    };
+    let one = |report: Report| vec![report.said()];
     if !cfg!(target_arch = "x86_64") {
         return one(Report::skipped("virtual machine: all", "is made for x86_64 only"));
     }
@@ -251,8 +248,7 @@ fn judge(outcome: &Outcome) -> Vec<Report> {
             Some((end, stdout)) => of_task(task, end, stdout),
             None => Report::single(task.name, Err(trouble(outcome))),
         };
-        println!("{report}");
-        reports.push(report);
+        reports.push(report.said());
     }
     if let Some(first) = reports.first_mut() {
         first.seconds = outcome.elapsed.as_secs_f64();

@@ -5,18 +5,18 @@ use std::sync::Barrier;
 use super::*;
 use crate::comm::ib::device::{Datagram, DeviceError, Handle, ROUTE_HEADER};
 
-fn receive_datagram(end: &End, id: u64, at: usize, len: usize) {
+fn receive_datagram(end: &BareEnd, id: u64, at: usize, len: usize) {
     // SAFETY: the memory lives as long as the device.
     unsafe { end.device.post_receive(Queue::Datagram, id, end.piece(at, len)) }.unwrap();
 }
 
 /// A datagram from `one` to `two`.
-fn datagram(one: &End, to: Handle, two: &End, len: usize) -> Datagram {
+fn datagram(one: &BareEnd, to: Handle, two: &BareEnd, len: usize) -> Datagram {
     let address = two.device.address();
     Datagram { id: 5, to, number: address.number, key: address.key, local: one.piece(0, len), signaled: true, inline: false }
 }
 
-fn post(end: &End, datagram: &Datagram) -> Result<()> {
+fn post(end: &BareEnd, datagram: &Datagram) -> Result<()> {
     // SAFETY: the memory lives as long as the device.
     unsafe { end.device.post_datagram(datagram) }
 }
@@ -63,7 +63,7 @@ fn what_nobody_takes_is_dropped_in_silence() {
     assert_eq!(sent(good), 0, "the receive is a byte too short");
     assert_eq!(sent(Datagram { local: one.piece(0, 99), ..good }), 1);
     let gone = {
-        let third = End::new(&Fabric(one.device.shared.clone()), 64);
+        let third = BareEnd::new(&Fabric(one.device.shared.clone()), 64);
         one.device.handle(&third.device.address()).unwrap()
     };
     receive_datagram(&two, 8, 0, 140);
@@ -114,7 +114,7 @@ fn slots_of_datagrams_are_free_after_a_signaled_one() {
 fn only_a_completion_after_arming_ends_a_wait() {
     let ([one, two], [pair, _]) = two_ends(1, 4096);
     let short = Duration::from_millis(2);
-    let write = |id| one.post(pair, &[one.work(id, Kind::Write { to: two.target(0) }, 0, 8)]);
+    let write = |id| one.post(pair, &[one.work(id, Opcode::Write { to: two.target(0) }, 0, 8)]);
     write(0);
     assert_eq!(one.device.wait(short), Ok(false), "it was not armed");
     one.device.arm(Wakes::All).unwrap();
@@ -139,25 +139,25 @@ fn only_what_arrives_ends_a_wait_for_arrivals() {
     two.receive(0, 0, 8);
     two.receive(1, 0, 8);
     one.device.arm(Wakes::Arrivals).unwrap();
-    one.post(to_two, &[one.work(1, Kind::Send { immediate: None }, 0, 8)]);
-    one.post(to_two, &[one.work(2, Kind::Read { from: two.target(0) }, 0, 8)]);
+    one.post(to_two, &[one.work(1, Opcode::Send { immediate: None }, 0, 8)]);
+    one.post(to_two, &[one.work(2, Opcode::Read { from: two.target(0) }, 0, 8)]);
     assert_eq!(one.device.wait(Duration::from_millis(2)), Ok(false), "the end of what it sent is no arrival");
-    two.post(to_one, &[two.work(1, Kind::Write { to: one.target(0) }, 0, 8)]);
+    two.post(to_one, &[two.work(1, Opcode::Write { to: one.target(0) }, 0, 8)]);
     assert_eq!(one.device.wait(Duration::from_millis(2)), Ok(false), "a write arrives without a word");
-    two.post(to_one, &[two.work(2, Kind::Send { immediate: None }, 0, 8)]);
+    two.post(to_one, &[two.work(2, Opcode::Send { immediate: None }, 0, 8)]);
     assert_eq!(one.device.wait(LONG), Ok(true));
     // A call that asks for more holds, in whatever order two threads ask.
     for (id, (first, second)) in (3..).zip([(Wakes::Arrivals, Wakes::All), (Wakes::All, Wakes::Arrivals)]) {
         two.receive(id, 0, 8);
         one.device.arm(first).unwrap();
         one.device.arm(second).unwrap();
-        one.post(to_two, &[one.work(id, Kind::Send { immediate: None }, 0, 8)]);
+        one.post(to_two, &[one.work(id, Opcode::Send { immediate: None }, 0, 8)]);
         assert_eq!(one.device.wait(LONG), Ok(true));
     }
 }
 
 /// As a program waits: it arms, looks once more, then sleeps.
-fn next(end: &End) -> Completion {
+fn next(end: &BareEnd) -> Completion {
     let mut completions = Vec::new();
     loop {
         end.device.poll(&mut completions, 1).unwrap();
@@ -178,7 +178,7 @@ fn two_threads_play_ping_pong_and_sleep_meanwhile() {
     both(1, 4096).into_iter().for_each(|(ends, pairs)| ping_pong(&ends, pairs));
 }
 
-fn ping_pong(ends: &[End; 2], pairs: [Pair; 2]) {
+fn ping_pong(ends: &[BareEnd; 2], pairs: [Pair; 2]) {
     let started = Barrier::new(2);
     std::thread::scope(|scope| {
         for me in 0..2 {
@@ -189,7 +189,7 @@ fn ping_pong(ends: &[End; 2], pairs: [Pair; 2]) {
                 for round in 0..1000_u64 {
                     if round % 2 == me as u64 {
                         end.memory.word(0).store(round, Ordering::Relaxed);
-                        end.post(pair, &[end.work(1, Kind::Send { immediate: None }, 0, 8)]);
+                        end.post(pair, &[end.work(1, Opcode::Send { immediate: None }, 0, 8)]);
                         assert_eq!(next(end).outcome, Ok(Done::Sent));
                     } else {
                         assert_eq!(next(end).outcome, Ok(Done::Received { len: 8, immediate: None, from: None }));
@@ -206,10 +206,10 @@ fn ping_pong(ends: &[End; 2], pairs: [Pair; 2]) {
 fn a_sleeper_retries_what_is_to_be_retried() {
     for ([one, two], [pair, _]) in both(1, 4096) {
         one.device.arm(Wakes::All).unwrap();
-        one.post(pair, &[one.work(1, Kind::Send { immediate: None }, 0, 8)]);
+        one.post(pair, &[one.work(1, Opcode::Send { immediate: None }, 0, 8)]);
         // Nobody polls: its retries pass while it sleeps.
         assert_eq!(one.device.wait(LONG), Ok(true));
-        assert_eq!(one.outcomes(1), [(1, Err(Failure::ReceiveRetryExceeded))]);
+        assert_eq!(one.outcomes(1), [(1, Err(WorkFailure::ReceiveRetryExceeded))]);
         drop(two);
     }
 }

@@ -32,8 +32,8 @@ fn packets_that_find_no_room_come_later() {
 }
 
 /// A write of 8 bytes to `two`, as the pair of `one` would send it.
-fn write(one: Pair, two: &End, other: Pair, number: u32) -> Vec<u8> {
-    let content = Content::Work { kind: Kind::Write { to: two.target(0) }, len: 8 };
+fn write(one: Pair, two: &BareEnd, other: Pair, number: u32) -> Vec<u8> {
+    let content = Content::Work { kind: Opcode::Write { to: two.target(0) }, len: 8 };
     let mut bytes = Packet { from: one.number, to: other.number, number, content }.encode(8);
     let len = bytes.len();
     bytes[len - 8..].fill(0xFF);
@@ -60,7 +60,7 @@ fn only_the_peer_and_only_once_writes() {
     }
     let mut third = Socket::new(getrandom(), 64).unwrap();
     third.send(two.device.number, write(pair, &two, other, first));
-    one.post(pair, &[one.work(1, Kind::Read { from: two.target(0) }, 0, 8)]);
+    one.post(pair, &[one.work(1, Opcode::Read { from: two.target(0) }, 0, 8)]);
     assert_eq!((one.outcomes(1), load(&one, 0)), (vec![(1, Ok(Done::Read))], 0));
 
     // The peer itself, by packets that were there before.
@@ -69,7 +69,7 @@ fn only_the_peer_and_only_once_writes() {
         state.socket.as_mut().unwrap().send(two.device.number, write(pair, &two, other, number));
         drop(state);
     }
-    one.post(pair, &[one.work(2, Kind::Read { from: two.target(0) }, 0, 8)]);
+    one.post(pair, &[one.work(2, Opcode::Read { from: two.target(0) }, 0, 8)]);
     assert_eq!((one.outcomes(1), load(&one, 0)), (vec![(2, Ok(Done::Read))], 0));
     assert_eq!((two.device.event(), two.poll()), (None, vec![]));
 }
@@ -85,7 +85,7 @@ fn an_answer_counts_whenever_it_comes() {
         connect_side(own, pair, peer, other, patient);
     }
     for round in 0..40 {
-        one.post(pair, &[one.work(round, Kind::Send { immediate: None }, 0, 8)]);
+        one.post(pair, &[one.work(round, Opcode::Send { immediate: None }, 0, 8)]);
         for k in 0..20 {
             // Late ones, as if the work had been sent twice.
             let number = (first_packet(pair) + round as u32) % crate::comm::ib::device::NUMBERS;
@@ -112,7 +112,7 @@ fn a_stranger_does_not_answer_for_the_peer() {
         own.device.modify(pair, To::Reset).unwrap();
         connect_side(own, pair, peer, other, patient);
     }
-    one.post(pair, &[one.work(1, Kind::Send { immediate: None }, 0, 8)]);
+    one.post(pair, &[one.work(1, Opcode::Send { immediate: None }, 0, 8)]);
     let mut third = Socket::new(getrandom(), 64).unwrap();
     for number in 0..3 {
         let number = (first_packet(pair) + number) % crate::comm::ib::device::NUMBERS;

@@ -8,9 +8,9 @@ use crate::comm::ib::{
 
 const COUNT: usize = 2000;
 
-fn ends(rates: Rates) -> [End<Faulty<SoftDevice>>; 2] {
+fn ends(rates: Rates) -> [BareEnd<Faulty<SoftDevice>>; 2] {
     let fabric = fabric(1);
-    [1, 2].map(|seed| End::with(Faulty::new(fabric.open(DEPTHS).unwrap(), rates, seed), 1024))
+    [1, 2].map(|seed| BareEnd::with(Faulty::new(fabric.open(DEPTHS).unwrap(), rates, seed), 1024))
 }
 
 /// The numbers of the datagrams that arrive of `COUNT`, in the order of their reports.
@@ -44,7 +44,7 @@ fn arrive(rates: Rates) -> Vec<u64> {
     numbers
 }
 
-fn load_at<D>(end: &End<D>, at: usize) -> u64 {
+fn load_at<D>(end: &BareEnd<D>, at: usize) -> u64 {
     end.memory.word(at).load(Ordering::Relaxed)
 }
 
@@ -113,12 +113,12 @@ fn steps_fail_and_pairs_break_as_often_as_was_asked() {
             }
         }
         // Works that were posted are done before the pair breaks: it is found out by the next one.
-        let work = one.work(round as u64, Kind::Write { to: two.target(8) }, 0, 8);
+        let work = one.work(round as u64, Opcode::Write { to: two.target(8) }, 0, 8);
         one.post(pair, &[work]);
         one.post(pair, &[work]);
         let outcomes = one.outcomes(2);
         assert_eq!(outcomes[0].1, Ok(Done::Written));
-        broken += usize::from(outcomes[1].1 == Err(Failure::Flushed));
+        broken += usize::from(outcomes[1].1 == Err(WorkFailure::Flushed));
     }
     about(refused, (steps_made + refused) / 10);
     about(broken, COUNT / 4);

@@ -16,8 +16,8 @@ use std::{
 use super::{Fabric, Rules, SoftDevice, port::port_of, socket::is_far};
 use crate::{
     comm::ib::device::{
-        Access, Completion, Depths, Device, Done, Failure, Kind, Limits, Pair, Piece, Queue, Region, Result, Target, To, Wakes,
-        Work,
+        Access, Completion, Depths, Device, DeviceLimits, DeviceRegion, Done, Opcode, Pair, Queue, Result, Target, To, Wakes,
+        Work, WorkFailure, WorkPiece,
     },
     memory::kernels,
 };
@@ -88,11 +88,11 @@ impl Hub {
         .unwrap()
     }
 
-    fn end(&self, bytes: usize) -> End {
-        End::with(self.open(), bytes)
+    fn end(&self, bytes: usize) -> BareEnd {
+        BareEnd::with(self.open(), bytes)
     }
 
-    fn two_ends(&self, bytes: usize) -> ([End; 2], [Pair; 2]) {
+    fn two_ends(&self, bytes: usize) -> ([BareEnd; 2], [Pair; 2]) {
         let ends = [(); 2].map(|()| self.end(bytes));
         let pairs = connect(&ends[0], &ends[1], MANNER);
         (ends, pairs)
@@ -105,35 +105,35 @@ fn getrandom() -> u64 {
 }
 
 /// Two connected ends of each sort.
-fn both(seed: u64, bytes: usize) -> [([End; 2], [Pair; 2]); 2] {
+fn both(seed: u64, bytes: usize) -> [([BareEnd; 2], [Pair; 2]); 2] {
     hubs(seed).map(|hub| hub.two_ends(bytes))
 }
 
 /// A device with memory that is open to all.
 #[derive(Debug)]
-struct End<D = SoftDevice> {
+struct BareEnd<D = SoftDevice> {
     /// Closed before the memory is freed.
     device: D,
-    region: Region,
+    region: DeviceRegion,
     memory: Memory,
 }
 
-impl End {
+impl BareEnd {
     fn new(fabric: &Fabric, bytes: usize) -> Self {
         Self::with(fabric.open(DEPTHS).unwrap(), bytes)
     }
 }
 
-impl<D: Device> End<D> {
+impl<D: Device> BareEnd<D> {
     fn with(device: D, bytes: usize) -> Self {
         let memory = Memory::new(bytes);
         // SAFETY: the memory is freed after the device is closed, and nobody has references to it but as atomics.
         let region = unsafe { device.register(memory.start(), memory.len(), Access::ALL) }.unwrap();
-        End { device, region, memory }
+        BareEnd { device, region, memory }
     }
 
-    fn piece(&self, at: usize, len: usize) -> Piece {
-        Piece { start: self.memory.start().wrapping_add(at), len, key: self.region.local }
+    fn piece(&self, at: usize, len: usize) -> WorkPiece {
+        WorkPiece { start: self.memory.start().wrapping_add(at), len, key: self.region.local }
     }
 
     fn target(&self, at: usize) -> Target {
@@ -141,7 +141,7 @@ impl<D: Device> End<D> {
     }
 
     /// A signaled work on `len` bytes of the own memory.
-    fn work(&self, id: u64, kind: Kind, at: usize, len: usize) -> Work {
+    fn work(&self, id: u64, kind: Opcode, at: usize, len: usize) -> Work {
         Work { id, kind, local: self.piece(at, len), signaled: true, inline: false, fence: false }
     }
 
@@ -179,7 +179,7 @@ impl<D: Device> End<D> {
     }
 
     /// The outcomes of `count` completions, by their ids.
-    fn outcomes(&self, count: usize) -> Vec<(u64, std::result::Result<Done, Failure>)> {
+    fn outcomes(&self, count: usize) -> Vec<(u64, std::result::Result<Done, WorkFailure>)> {
         self.completions(count).into_iter().map(|completion| (completion.id, completion.outcome)).collect()
     }
 }
@@ -213,13 +213,13 @@ fn steps<'a>(own: Pair, peer: &'a crate::comm::ib::device::Address, other: Pair,
     ]
 }
 
-fn connect_side<D: Device>(own: &End<D>, pair: Pair, peer: &End<D>, other: Pair, manner: Manner) {
+fn connect_side<D: Device>(own: &BareEnd<D>, pair: Pair, peer: &BareEnd<D>, other: Pair, manner: Manner) {
     for step in steps(pair, &peer.device.address(), other, manner) {
         own.device.modify(pair, step).unwrap();
     }
 }
 
-fn connect<D: Device>(one: &End<D>, two: &End<D>, manner: Manner) -> [Pair; 2] {
+fn connect<D: Device>(one: &BareEnd<D>, two: &BareEnd<D>, manner: Manner) -> [Pair; 2] {
     let pairs = [one, two].map(|end| end.device.create(16).unwrap());
     connect_side(one, pairs[0], two, pairs[1], manner);
     connect_side(two, pairs[1], one, pairs[0], manner);
@@ -227,7 +227,7 @@ fn connect<D: Device>(one: &End<D>, two: &End<D>, manner: Manner) -> [Pair; 2] {
 }
 
 /// Two connected ends with `bytes` bytes of memory each.
-fn two_ends(seed: u64, bytes: usize) -> ([End; 2], [Pair; 2]) {
+fn two_ends(seed: u64, bytes: usize) -> ([BareEnd; 2], [Pair; 2]) {
     Hub::Threads(fabric(seed)).two_ends(bytes)
 }
 
@@ -236,16 +236,16 @@ fn pattern(seed: u8, len: usize) -> Vec<u8> {
     (0..len).map(|k| (k as u8).wrapping_mul(31).wrapping_add(seed) | 1).collect()
 }
 
-fn add(target: Target, operand: u64) -> Kind {
-    Kind::FetchAdd { at: target, operand }
+fn add(target: Target, operand: u64) -> Opcode {
+    Opcode::FetchAdd { at: target, operand }
 }
 
-fn load(end: &End, at: usize) -> u64 {
+fn load(end: &BareEnd, at: usize) -> u64 {
     end.memory.word(at).load(Ordering::Relaxed)
 }
 
 /// The rules with other limits.
-fn limited(change: impl Fn(&mut Limits)) -> Fabric {
+fn limited(change: impl Fn(&mut DeviceLimits)) -> Fabric {
     let mut rules = Rules::default();
     change(&mut rules.limits);
     Fabric::new(rules)

@@ -57,7 +57,7 @@ struct Peer {
 
 struct Rank<'a> {
     me: usize,
-    ends: &'a [End],
+    ends: &'a [BareEnd],
     random: Random,
     peers: Vec<Peer>,
     /// Messages that have come, by the number of the pair.
@@ -65,7 +65,7 @@ struct Rank<'a> {
 }
 
 impl Rank<'_> {
-    fn end(&self) -> &End {
+    fn end(&self) -> &BareEnd {
         &self.ends[self.me]
     }
 
@@ -88,7 +88,7 @@ impl Rank<'_> {
         let (at, kind) = (self.random.below(AREA), self.random.below(6));
         let len = self.random.below(AREA - at + 1);
         let area = AREAS + 1024 * self.me;
-        let mut work = end.work(id, Kind::Read { from: target.target(area + at) }, landing, len);
+        let mut work = end.work(id, Opcode::Read { from: target.target(area + at) }, landing, len);
         work.signaled = self.random.below(3) == 0;
         let mut expected = Expected::Nothing;
         match kind {
@@ -96,7 +96,7 @@ impl Rank<'_> {
                 let bytes: Vec<u8> = (0..len).map(|_| self.random.below(256) as u8).collect();
                 end.memory.write(source, &bytes);
                 peer.area[at..at + len].copy_from_slice(&bytes);
-                work.kind = Kind::Write { to: target.target(area + at) };
+                work.kind = Opcode::Write { to: target.target(area + at) };
                 work.local = end.piece(source, len);
                 work.inline = len <= end.device.limits().inline && self.random.below(2) == 0;
                 // A read would see it or not.
@@ -105,7 +105,7 @@ impl Rank<'_> {
             2 => {
                 let message = [self.me as u64, peer.sent];
                 end.memory.write(source, &message.map(u64::to_le_bytes).concat());
-                work.kind = Kind::Send { immediate: Some(peer.sent as u32) };
+                work.kind = Opcode::Send { immediate: Some(peer.sent as u32) };
                 work.local = end.piece(source, 16);
                 work.fence = self.random.below(2) == 0;
                 peer.sent += 1;
@@ -122,7 +122,7 @@ impl Rank<'_> {
                 let is_right = self.random.below(2) == 0;
                 let (old, value) = (peer.swapped, self.random.below(1000) as u64);
                 let expected_there = if is_right { old } else { old + 1 };
-                work.kind = Kind::CompareSwap { at: target.target(SWAPPED + 8 * self.me), expected: expected_there, value };
+                work.kind = Opcode::CompareSwap { at: target.target(SWAPPED + 8 * self.me), expected: expected_there, value };
                 work.local.len = 8;
                 peer.swapped = if is_right { value } else { old };
                 expected = Expected::Old(old);
@@ -227,7 +227,7 @@ impl Drop for Alarm<'_> {
 }
 
 fn run(hub: &Hub, seed: u64) {
-    let ends: Vec<End> = (0..RANKS).map(|_| hub.end(BYTES)).collect();
+    let ends: Vec<BareEnd> = (0..RANKS).map(|_| hub.end(BYTES)).collect();
     // Each rank has a pair to each, itself too: that one is connected to itself.
     let pairs: Vec<Vec<Pair>> = ends.iter().map(|end| (0..RANKS).map(|_| end.device.create(DEPTH).unwrap()).collect()).collect();
     // Some answer as many reads as they like; retries of receives are without end.

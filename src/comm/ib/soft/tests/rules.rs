@@ -10,13 +10,13 @@ fn writes_and_reads_move_their_bytes_and_no_others() {
             let bytes = pattern(k as u8, len);
             one.memory.write(3, &bytes);
             two.memory.write(0, &vec![0; len + 16]);
-            one.post(pair, &[one.work(7, Kind::Write { to: two.target(5) }, 3, len)]);
+            one.post(pair, &[one.work(7, Opcode::Write { to: two.target(5) }, 3, len)]);
             assert_eq!(one.outcomes(1), [(7, Ok(Done::Written))]);
             assert_eq!(two.memory.read(5, len), bytes);
             assert_eq!((two.memory.read(0, 5), two.memory.read(5 + len, 8)), (vec![0; 5], vec![0; 8]));
 
             one.memory.write((1 << 20) + 100, &vec![0; len + 16]);
-            one.post(pair, &[one.work(8, Kind::Read { from: two.target(5) }, (1 << 20) + 103, len)]);
+            one.post(pair, &[one.work(8, Opcode::Read { from: two.target(5) }, (1 << 20) + 103, len)]);
             assert_eq!(one.outcomes(1), [(8, Ok(Done::Read))]);
             assert_eq!(one.memory.read((1 << 20) + 103, len), bytes);
             assert_eq!(
@@ -34,9 +34,9 @@ fn inline_data_are_taken_during_the_post() {
         let write = |id, value: u64, fence| {
             one.memory.word(0).store(value, Ordering::Relaxed);
             // The key is not looked at.
-            let local = Piece { key: 12345, ..one.piece(0, 8) };
+            let local = WorkPiece { key: 12345, ..one.piece(0, 8) };
             let work =
-                Work { id, kind: Kind::Write { to: two.target(8 * id as usize) }, local, signaled: true, inline: true, fence };
+                Work { id, kind: Opcode::Write { to: two.target(8 * id as usize) }, local, signaled: true, inline: true, fence };
             one.post(pair, &[work]);
             one.memory.word(0).store(0, Ordering::Relaxed);
         };
@@ -54,7 +54,7 @@ fn sends_take_the_receives_in_their_order() {
         }
         let works = [(10, 100, Some(5)), (11, 0, None), (12, 60, Some(u32::MAX))].map(|(id, len, immediate)| {
             one.memory.write(100 * (id as usize - 10), &pattern(id as u8, len));
-            one.work(id, Kind::Send { immediate }, 100 * (id as usize - 10), len)
+            one.work(id, Opcode::Send { immediate }, 100 * (id as usize - 10), len)
         });
         one.post(pair, &works);
         assert_eq!(one.outcomes(3), [10, 11, 12].map(|id| (id, Ok(Done::Sent))));
@@ -71,7 +71,7 @@ fn sends_take_the_receives_in_their_order() {
 fn atomics_change_the_word_and_bring_its_old_value() {
     for ([one, two], [pair, _]) in both(1, 4096) {
         two.memory.word(64).store(40, Ordering::Relaxed);
-        let swap = |expected, value| Kind::CompareSwap { at: two.target(64), expected, value };
+        let swap = |expected, value| Opcode::CompareSwap { at: two.target(64), expected, value };
         let works = [add(two.target(64), 2), swap(42, u64::MAX), swap(42, 7), add(two.target(64), 1)];
         for (id, kind) in works.into_iter().enumerate() {
             one.post(pair, &[one.work(id as u64, kind, 8 * id, 8)]);
@@ -88,8 +88,8 @@ fn overtaken(fence: bool) -> usize {
         let ([one, two], [pair, _]) = two_ends(seed, 4096);
         two.memory.word(0).store(1, Ordering::Relaxed);
         one.memory.word(8).store(2, Ordering::Relaxed);
-        let write = Work { fence, ..one.work(1, Kind::Write { to: two.target(0) }, 8, 8) };
-        one.post(pair, &[one.work(0, Kind::Read { from: two.target(0) }, 0, 8), write]);
+        let write = Work { fence, ..one.work(1, Opcode::Write { to: two.target(0) }, 8, 8) };
+        one.post(pair, &[one.work(0, Opcode::Read { from: two.target(0) }, 0, 8), write]);
         // In order whatever happens at the target.
         assert_eq!(one.outcomes(2), [(0, Ok(Done::Read)), (1, Ok(Done::Written))]);
         load(&one, 0) == 2
@@ -107,10 +107,10 @@ fn a_fence_keeps_later_works_behind_a_read() {
 fn what_was_asked_before_is_answered_before_a_work_fails() {
     for seed in 0..100 {
         let ([one, two], [pair, _]) = two_ends(seed, 64);
-        let read = |id| one.work(id, Kind::Read { from: two.target(0) }, 8 * id as usize, 8);
-        one.post(pair, &[read(0), read(1), one.work(2, Kind::Write { to: two.target(64) }, 0, 8), read(3)]);
-        let [done, failed] = [Ok(Done::Read), Err(Failure::RemoteAccess)];
-        assert_eq!(one.outcomes(4), [(0, done), (1, done), (2, failed), (3, Err(Failure::Flushed))]);
+        let read = |id| one.work(id, Opcode::Read { from: two.target(0) }, 8 * id as usize, 8);
+        one.post(pair, &[read(0), read(1), one.work(2, Opcode::Write { to: two.target(64) }, 0, 8), read(3)]);
+        let [done, failed] = [Ok(Done::Read), Err(WorkFailure::RemoteAccess)];
+        assert_eq!(one.outcomes(4), [(0, done), (1, done), (2, failed), (3, Err(WorkFailure::Flushed))]);
     }
 }
 
@@ -118,13 +118,13 @@ fn what_was_asked_before_is_answered_before_a_work_fails() {
 fn reads_end_well(read_depth: u8, answer_depth: u8) -> usize {
     let end_well = |seed| {
         let fabric = fabric(seed);
-        let [one, two] = [(); 2].map(|()| End::new(&fabric, 4096));
+        let [one, two] = [(); 2].map(|()| BareEnd::new(&fabric, 4096));
         let [pair, _] = connect(&one, &two, Manner { read_depth, answer_depth, ..MANNER });
-        let kinds = [Kind::Read { from: two.target(0) }, add(two.target(0), 1), Kind::Read { from: two.target(0) }];
+        let kinds = [Opcode::Read { from: two.target(0) }, add(two.target(0), 1), Opcode::Read { from: two.target(0) }];
         one.post(pair, &[0, 1, 2].map(|k| one.work(k, kinds[k as usize], 8 * k as usize, 8)));
         let outcomes = one.completions(3);
         let first = outcomes.iter().find_map(|completion| completion.outcome.err());
-        assert!(first.is_none_or(|failure| failure == Failure::RemoteInvalid), "{first:?}");
+        assert!(first.is_none_or(|failure| failure == WorkFailure::RemoteInvalid), "{first:?}");
         first.is_none()
     };
     (0..50).filter(|&seed| end_well(seed)).count()
@@ -140,11 +140,11 @@ fn reads_beyond_the_depth_wait_and_more_than_the_peer_answers_are_an_error() {
 #[test]
 fn slots_are_free_only_when_a_later_signaled_work_was_polled() {
     let fabric = fabric(1);
-    let [one, two] = [(); 2].map(|()| End::new(&fabric, 4096));
+    let [one, two] = [(); 2].map(|()| BareEnd::new(&fabric, 4096));
     let pairs = [&one, &two].map(|end| end.device.create(4).unwrap());
     connect_side(&one, pairs[0], &two, pairs[1], MANNER);
     connect_side(&two, pairs[1], &one, pairs[0], MANNER);
-    let work = |id, signaled| Work { signaled, ..one.work(id, Kind::Write { to: two.target(0) }, 0, 8) };
+    let work = |id, signaled| Work { signaled, ..one.work(id, Opcode::Write { to: two.target(0) }, 0, 8) };
     one.post(pairs[0], &[0, 1, 2].map(|id| work(id, false)));
     // They are done, and nobody was told.
     assert_eq!(one.poll(), []);
@@ -158,21 +158,21 @@ fn slots_are_free_only_when_a_later_signaled_work_was_polled() {
 
 #[test]
 fn a_pair_may_be_connected_to_another_of_its_device_or_to_itself() {
-    let end = End::new(&fabric(1), 4096);
+    let end = BareEnd::new(&fabric(1), 4096);
     let pairs = [(); 3].map(|()| end.device.create(4).unwrap());
     connect_side(&end, pairs[0], &end, pairs[1], MANNER);
     connect_side(&end, pairs[1], &end, pairs[0], MANNER);
     connect_side(&end, pairs[2], &end, pairs[2], MANNER);
     end.memory.word(0).store(9, Ordering::Relaxed);
-    end.post(pairs[0], &[end.work(0, Kind::Write { to: end.target(8) }, 0, 8)]);
-    end.post(pairs[2], &[end.work(1, Kind::Read { from: end.target(8) }, 16, 8)]);
+    end.post(pairs[0], &[end.work(0, Opcode::Write { to: end.target(8) }, 0, 8)]);
+    end.post(pairs[2], &[end.work(1, Opcode::Read { from: end.target(8) }, 16, 8)]);
     assert_eq!(end.completions(2).iter().map(|done| done.number).collect::<Vec<_>>(), [pairs[0].number, pairs[2].number]);
     assert_eq!([load(&end, 8), load(&end, 16)], [9, 9]);
 }
 
 #[test]
 fn numbers_are_used_again_and_ids_are_not() {
-    let end = End::new(&fabric(1), 64);
+    let end = BareEnd::new(&fabric(1), 64);
     let old = end.device.create(4).unwrap();
     end.device.destroy(old).unwrap();
     let new = end.device.create(4).unwrap();

@@ -3,14 +3,14 @@
 use std::sync::atomic::AtomicBool;
 
 use super::*;
-use crate::comm::ib::device::{DeviceError, Event};
+use crate::comm::ib::device::{DeviceError, DeviceEvent};
 
 #[test]
 fn a_send_that_meets_no_receive_is_tried_again_and_fails_at_last() {
     let ([one, two], [pair, other]) = two_ends(1, 4096);
-    let send = |id| one.work(id, Kind::Send { immediate: None }, 0, 8);
+    let send = |id| one.work(id, Opcode::Send { immediate: None }, 0, 8);
     one.post(pair, &[send(1), send(2)]);
-    assert_eq!(one.outcomes(2), [(1, Err(Failure::ReceiveRetryExceeded)), (2, Err(Failure::Flushed))]);
+    assert_eq!(one.outcomes(2), [(1, Err(WorkFailure::ReceiveRetryExceeded)), (2, Err(WorkFailure::Flushed))]);
     // The peer does not notice.
     assert_eq!((two.device.event(), two.poll()), (None, vec![]));
     two.receive(1, 0, 8);
@@ -36,34 +36,36 @@ fn a_send_that_meets_no_receive_is_tried_again_and_fails_at_last() {
 
 #[test]
 fn a_receive_that_is_too_short_or_not_open_fails_at_both_sides() {
-    let cases =
-        [(7, false, Failure::RemoteInvalid, Failure::LocalLength), (8, true, Failure::RemoteOperation, Failure::LocalProtection)];
+    let cases = [
+        (7, false, WorkFailure::RemoteInvalid, WorkFailure::LocalLength),
+        (8, true, WorkFailure::RemoteOperation, WorkFailure::LocalProtection),
+    ];
     for (len, constant, here, there) in cases {
         for ([one, two], [pair, other]) in both(1, 4096) {
             two.memory.write(0, &pattern(1, 64));
-            // SAFETY: as in `End::with`.
+            // SAFETY: as in `BareEnd::with`.
             let region = unsafe { two.device.register(two.memory.start(), 64, Access::NONE) }.unwrap();
             let key = if constant { region.local } else { two.region.local };
             // SAFETY: the memory lives as long as the device.
-            unsafe { two.device.post_receive(Queue::Shared, 9, Piece { key, ..two.piece(0, len) }) }.unwrap();
-            one.post(pair, &[one.work(1, Kind::Send { immediate: None }, 0, 8)]);
+            unsafe { two.device.post_receive(Queue::Shared, 9, WorkPiece { key, ..two.piece(0, len) }) }.unwrap();
+            one.post(pair, &[one.work(1, Opcode::Send { immediate: None }, 0, 8)]);
             assert_eq!((one.outcomes(1), two.outcomes(1)), (vec![(1, Err(here))], vec![(9, Err(there))]));
-            two.post(other, &[two.work(2, Kind::Write { to: one.target(0) }, 0, 8)]);
-            assert_eq!(two.outcomes(1), [(2, Err(Failure::Flushed))]);
+            two.post(other, &[two.work(2, Opcode::Write { to: one.target(0) }, 0, 8)]);
+            assert_eq!(two.outcomes(1), [(2, Err(WorkFailure::Flushed))]);
             assert_eq!(two.memory.read(0, 64), pattern(1, 64));
         }
     }
 }
 
 /// A write that nobody answers changes nothing.
-fn is_not_answered(one: &End, pair: Pair, two: &End) {
+fn is_not_answered(one: &BareEnd, pair: Pair, two: &BareEnd) {
     two.memory.write(0, &pattern(1, 64));
     one.post(
         pair,
-        &[one.work(1, Kind::Write { to: two.target(0) }, 0, 8), one.work(2, Kind::Read { from: two.target(0) }, 0, 8)],
+        &[one.work(1, Opcode::Write { to: two.target(0) }, 0, 8), one.work(2, Opcode::Read { from: two.target(0) }, 0, 8)],
     );
     assert_eq!(one.poll(), [], "retries take time");
-    assert_eq!(one.outcomes(2), [(1, Err(Failure::RetryExceeded)), (2, Err(Failure::Flushed))]);
+    assert_eq!(one.outcomes(2), [(1, Err(WorkFailure::RetryExceeded)), (2, Err(WorkFailure::Flushed))]);
     assert_eq!(two.memory.read(0, 64), pattern(1, 64));
     assert_eq!((two.device.event(), two.poll()), (None, vec![]));
 }
@@ -90,8 +92,8 @@ fn nobody_answers_who_is_not_there_or_not_ready() {
     for ([one, two], [pair, _]) in both(1, 64) {
         let target = two.target(0);
         drop(two);
-        one.post(pair, &[one.work(1, Kind::Write { to: target }, 0, 8)]);
-        assert_eq!(one.outcomes(1), [(1, Err(Failure::RetryExceeded))]);
+        one.post(pair, &[one.work(1, Opcode::Write { to: target }, 0, 8)]);
+        assert_eq!(one.outcomes(1), [(1, Err(WorkFailure::RetryExceeded))]);
     }
 }
 
@@ -109,7 +111,7 @@ fn a_pair_answers_only_its_peer_over(hub: &Hub) {
     let [init, receive, _] = steps(other, &address, pair, MANNER);
     two.device.modify(other, init).unwrap();
     two.device.modify(other, receive).unwrap();
-    one.post(pair, &[one.work(1, Kind::Write { to: two.target(0) }, 0, 8)]);
+    one.post(pair, &[one.work(1, Opcode::Write { to: two.target(0) }, 0, 8)]);
     assert_eq!(one.outcomes(1), [(1, Ok(Done::Written))]);
 
     // It is reset, and connected to another number, device or from another packet on.
@@ -138,7 +140,7 @@ fn a_pair_answers_only_its_peer_over(hub: &Hub) {
 #[test]
 fn a_reset_pair_does_not_take_the_old_traffic_of_its_new_life() {
     for ([one, two], [pair, other]) in both(1, 4096) {
-        one.post(pair, &[one.work(1, Kind::Write { to: two.target(0) }, 0, 3000)]);
+        one.post(pair, &[one.work(1, Opcode::Write { to: two.target(0) }, 0, 3000)]);
         assert_eq!(one.outcomes(1), [(1, Ok(Done::Written))]);
         // A message was sent: only a peer that counts from there on is answered.
         two.device.modify(other, To::Reset).unwrap();
@@ -149,7 +151,7 @@ fn a_reset_pair_does_not_take_the_old_traffic_of_its_new_life() {
             own.device.modify(pair, To::Reset).unwrap();
             connect_side(own, pair, peer, other, MANNER);
         }
-        one.post(pair, &[one.work(3, Kind::Write { to: two.target(0) }, 0, 3000)]);
+        one.post(pair, &[one.work(3, Opcode::Write { to: two.target(0) }, 0, 3000)]);
         assert_eq!(one.outcomes(1), [(3, Ok(Done::Written))]);
     }
 }
@@ -162,13 +164,13 @@ fn a_pair_in_error_flushes_in_order_and_a_reset_drops() {
     connect_side(&one, pair, &two, other, patient);
     two.device.modify(other, To::Reset).unwrap();
     connect_side(&two, other, &one, pair, patient);
-    let works = [0, 1, 2, 3].map(|id| Work { signaled: id == 2, ..one.work(id, Kind::Send { immediate: None }, 0, 8) });
+    let works = [0, 1, 2, 3].map(|id| Work { signaled: id == 2, ..one.work(id, Opcode::Send { immediate: None }, 0, 8) });
     two.receive(0, 0, 8);
     one.post(pair, &works);
     assert_eq!(one.poll(), []);
     one.device.modify(pair, To::Error).unwrap();
     // The first is done, unsignaled.
-    assert_eq!(one.outcomes(3), [1, 2, 3].map(|id| (id, Err(Failure::Flushed))));
+    assert_eq!(one.outcomes(3), [1, 2, 3].map(|id| (id, Err(WorkFailure::Flushed))));
 
     one.device.modify(pair, To::Reset).unwrap();
     connect_side(&one, pair, &two, other, patient);
@@ -176,7 +178,7 @@ fn a_pair_in_error_flushes_in_order_and_a_reset_drops() {
     connect_side(&two, other, &one, pair, patient);
     // All slots are free, and works that a reset drops are not reported.
     for _ in 0..3 {
-        one.post(pair, &[0; 16].map(|id| one.work(id, Kind::Send { immediate: None }, 0, 8)));
+        one.post(pair, &[0; 16].map(|id| one.work(id, Opcode::Send { immediate: None }, 0, 8)));
         one.device.modify(pair, To::Reset).unwrap();
         assert_eq!(one.poll(), []);
         connect_side(&one, pair, &two, other, patient);
@@ -187,7 +189,7 @@ fn a_pair_in_error_flushes_in_order_and_a_reset_drops() {
 #[test]
 fn reports_of_an_old_life_free_no_slot_of_the_new_one() {
     let ([one, two], [pair, other]) = two_ends(1, 4096);
-    let works = [0; 16].map(|id| one.work(id, Kind::Write { to: two.target(0) }, 0, 8));
+    let works = [0; 16].map(|id| one.work(id, Opcode::Write { to: two.target(0) }, 0, 8));
     one.post(pair, &works);
     for (own, pair, peer, other) in [(&one, pair, &two, other), (&two, other, &one, pair)] {
         own.device.modify(pair, To::Reset).unwrap();
@@ -201,10 +203,10 @@ fn reports_of_an_old_life_free_no_slot_of_the_new_one() {
 #[test]
 fn too_many_completions_are_fatal() {
     let fabric = fabric(1);
-    let one = End::with(fabric.open(Depths { completions: 4, ..DEPTHS }).unwrap(), 64);
-    let two = End::new(&fabric, 64);
+    let one = BareEnd::with(fabric.open(Depths { completions: 4, ..DEPTHS }).unwrap(), 64);
+    let two = BareEnd::new(&fabric, 64);
     let [pair, other] = connect(&one, &two, MANNER);
-    let works = [0, 1, 2, 3, 4].map(|id| one.work(id, Kind::Write { to: two.target(0) }, 0, 8));
+    let works = [0, 1, 2, 3, 4].map(|id| one.work(id, Opcode::Write { to: two.target(0) }, 0, 8));
     for _ in 0..3 {
         one.post(pair, &works[..4]);
         assert_eq!(one.completions(4).len(), 4);
@@ -214,15 +216,15 @@ fn too_many_completions_are_fatal() {
     // Nothing comes any more, and only an event says why.
     assert_eq!(one.poll(), []);
     assert_eq!(one.device.wait(LONG), Ok(true));
-    assert_eq!(one.device.event(), Some(Event::Fatal));
+    assert_eq!(one.device.event(), Some(DeviceEvent::Fatal));
     let fatal = DeviceError::Fatal { why: "more completions came than its queue holds" };
     assert_eq!(one.device.poll(&mut Vec::new(), 1), Err(fatal.clone()));
     assert_eq!(one.try_post(pair, &works[..1]), Err(fatal.clone()));
     assert_eq!(one.device.create(1), Err(fatal.clone()));
     assert_eq!(one.device.arm(Wakes::All), Err(fatal));
     one.memory.write(0, &pattern(1, 64));
-    two.post(other, &[two.work(9, Kind::Write { to: one.target(0) }, 0, 8)]);
-    assert_eq!(two.outcomes(1), [(9, Err(Failure::RetryExceeded))]);
+    two.post(other, &[two.work(9, Opcode::Write { to: one.target(0) }, 0, 8)]);
+    assert_eq!(two.outcomes(1), [(9, Err(WorkFailure::RetryExceeded))]);
     assert_eq!(one.memory.read(0, 64), pattern(1, 64));
 }
 
@@ -235,16 +237,16 @@ fn sample(memory: &Memory) -> Vec<u64> {
 }
 
 /// Runs `stop` while another thread writes to the memory of `two`, now one value and now another; after it, that does not change.
-fn nothing_moves_after(stop: impl FnOnce(&End, Pair, End, Pair) -> (Option<SoftDevice>, Memory)) {
+fn nothing_moves_after(stop: impl FnOnce(&BareEnd, Pair, BareEnd, Pair) -> (Option<SoftDevice>, Memory)) {
     let fabric = fabric(1);
-    let (one, two) = (End::new(&fabric, 2 * LONG_WRITE), End::new(&fabric, LONG_WRITE));
+    let (one, two) = (BareEnd::new(&fabric, 2 * LONG_WRITE), BareEnd::new(&fabric, LONG_WRITE));
     let [pair, other] = connect(&one, &two, MANNER);
     one.memory.write(0, &[1; LONG_WRITE]);
     let (started, target) = (AtomicBool::new(false), two.target(0));
     std::thread::scope(|scope| {
         scope.spawn(|| {
             for round in 0.. {
-                let work = one.work(round as u64, Kind::Write { to: target }, round % 2 * LONG_WRITE, LONG_WRITE);
+                let work = one.work(round as u64, Opcode::Write { to: target }, round % 2 * LONG_WRITE, LONG_WRITE);
                 if one.try_post(pair, &[work]).is_err() || one.poll().iter().any(|completion| completion.outcome.is_err()) {
                     break;
                 }
@@ -266,8 +268,8 @@ fn nothing_moves_after(stop: impl FnOnce(&End, Pair, End, Pair) -> (Option<SoftD
 }
 
 /// What keeps the device, and what keeps the memory.
-fn apart(end: End) -> (Option<SoftDevice>, Memory) {
-    let End { device, memory, .. } = end;
+fn apart(end: BareEnd) -> (Option<SoftDevice>, Memory) {
+    let BareEnd { device, memory, .. } = end;
     (Some(device), memory)
 }
 
@@ -305,7 +307,7 @@ fn threads_of_a_rank_share_a_pair() {
                 scope.spawn(move || {
                     for k in (thread * WRITES..).take(WRITES) {
                         one.memory.word(8 * k).store(k as u64 + 1, Ordering::Relaxed);
-                        let work = one.work(k as u64, Kind::Write { to: two.target(8 * k) }, 8 * k, 8);
+                        let work = one.work(k as u64, Opcode::Write { to: two.target(8 * k) }, 8 * k, 8);
                         while one.try_post(pair, &[work]) == Ok(0) {
                             reported.fetch_add(one.poll().len() as u64, Ordering::Relaxed);
                         }
@@ -321,7 +323,7 @@ fn threads_of_a_rank_share_a_pair() {
 #[test]
 fn registered_memory_is_bounded() {
     let fabric = Fabric::new(Rules { pinned: 4096, ..Rules::default() });
-    let end = End::new(&fabric, 4096);
+    let end = BareEnd::new(&fabric, 4096);
     let more = Memory::new(8);
     // SAFETY: the memory is freed after the device is closed.
     let error = unsafe { end.device.register(more.start(), 8, Access::NONE) }.unwrap_err();

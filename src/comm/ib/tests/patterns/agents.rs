@@ -17,7 +17,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Way, Wire, exchange, wires};
+use super::{SetupWay, Wire, exchange, wires};
 
 /// Ranks of a node, and of 22 nodes: the last node is smaller.
 const EACH: usize = 6;
@@ -120,7 +120,7 @@ fn count(row: &Row, budget: usize) -> Counted {
         .enumerate()
         .flat_map(|(rank, nodes)| away(rank, nodes).into_iter().map(move |node| (rank, agent(node))))
         .collect();
-    let mut wires = wires(ranks, budget, Way::Overlapped);
+    let mut wires = wires(ranks, budget, SetupWay::Overlapped);
     exchange(&mut wires, budget, &frames);
     let stands: Vec<BTreeSet<usize>> = wires.iter().map(|wire| wire.partners().collect()).collect();
     // Both ends of each pair.

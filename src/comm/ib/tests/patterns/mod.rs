@@ -26,7 +26,7 @@ use crate::comm::{
         links::{DEPTHS, Links},
         soft::{Fabric, Rules},
     },
-    protocol::connection::{Settings, Way},
+    protocol::connection::{ConnectionSettings, SetupWay},
     start::devices::directory::Directory,
 };
 
@@ -67,11 +67,11 @@ fn six_neighbors(ranks: usize) -> Edges {
     (0..ranks).flat_map(|rank| to(rank).into_iter().filter_map(move |other| edge(rank, other))).collect()
 }
 
-fn wires(ranks: usize, budget: usize, way: Way) -> Vec<Links<Faulty<impl Device>>> {
+fn wires(ranks: usize, budget: usize, way: SetupWay) -> Vec<Links<Faulty<impl Device>>> {
     let fabric = Fabric::new(Rules::default());
     let directory = Arc::new(Directory::shared(ranks).unwrap());
     let wire = |endpoint| {
-        let settings = Settings { endpoint, endpoints: ranks, token: 7, way, budget };
+        let settings = ConnectionSettings { endpoint, endpoints: ranks, token: 7, way, budget };
         let device = Faulty::new(fabric.open(DEPTHS).unwrap(), Rates::default(), 0);
         Links::new(device, directory.clone(), settings).unwrap()
     };
@@ -109,7 +109,7 @@ fn exchange(wires: &mut [Links<impl Device>], budget: usize, frames: &[(usize, u
 
 /// The mean number of connections of a rank after all pairs of a pattern have exchanged a frame.
 fn connections(ranks: usize, pattern: &Edges) -> f64 {
-    let mut wires = wires(ranks, ranks, Way::Overlapped);
+    let mut wires = wires(ranks, ranks, SetupWay::Overlapped);
     let frames: Vec<(usize, usize)> = pattern.iter().flat_map(|&(one, other)| [(one, other), (other, one)]).collect();
     exchange(&mut wires, ranks, &frames);
     let mut opened = 0;
@@ -152,7 +152,7 @@ fn patterns_connect_as_many_as_they_need() {
 
 /// Works and datagrams that a rank posts for `frames` frames over a connection that stands.
 fn posted(frames: usize, is_static: bool) -> Posted {
-    let mut wires = wires(3, 3, Way::Overlapped);
+    let mut wires = wires(3, 3, SetupWay::Overlapped);
     if is_static {
         (0..3).for_each(|rank| wires[rank].connect_with((0..3).filter(|&other| other != rank)).unwrap());
     }
@@ -211,5 +211,5 @@ fn the_serial_way_sends_fewer_datagrams() {
         };
         (0..20).map(set_up).min().unwrap()
     };
-    assert_eq!((datagrams(Way::Serial), datagrams(Way::Overlapped)), (4, 5));
+    assert_eq!((datagrams(SetupWay::Serial), datagrams(SetupWay::Overlapped)), (4, 5));
 }

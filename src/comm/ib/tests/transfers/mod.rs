@@ -10,7 +10,8 @@ use std::{
 use super::faulty::{Faulty, Posted, Rates};
 use crate::{
     comm::{
-        Atomic, AtomicOp, Conduit, Connections, Event, Issued, Local, Mail, Remote, Scale, SignalOp, SignalWord, Token, Topology,
+        Atomic, AtomicOp, Awaited, Conduit, Connections, Event, Issued, Local, Mail, Operation, Remote, Scale, SignalOp,
+        SignalWord, Strided, Token, Topology,
         am::Am,
         ib::{
             device::Device,
@@ -19,8 +20,8 @@ use crate::{
             verbs,
         },
         kit::random::Random,
-        node::{self, Member, joined::Joined},
-        protocol::connection::{Settings, Way},
+        node::{self, Member},
+        protocol::connection::{ConnectionSettings, SetupWay},
         start::devices::directory::Directory,
     },
     index::Loops,
@@ -35,7 +36,7 @@ const DATA: usize = 1 << 16;
 const WORDS: usize = (OPEN - DATA) / 8;
 
 struct Rank {
-    conduit: Box<dyn Conduit>,
+    conduit: Box<Conduit>,
     posted: Box<dyn Fn() -> Posted>,
     events: Vec<Event>,
 }
@@ -56,12 +57,12 @@ fn ranks_over<D: Device + 'static>(devices: [D; 2], may_give_up: bool, rates: Ra
     devices.map(|device| {
         let device = Faulty::new(device, rates, seed + endpoint as u64);
         let posted = Box::new(device.counter());
-        let settings = Settings { endpoint, endpoints: 2, token: 7, way: Way::Overlapped, budget: 2 };
+        let settings = ConnectionSettings { endpoint, endpoints: 2, token: 7, way: SetupWay::Overlapped, budget: 2 };
         let wire = Links::new(device, directory.clone(), settings).unwrap();
         let machine = Arc::new(node::Fabric::new(1, 16 << 20, false).unwrap());
-        let member = Member::new(machine, Topology::of_machines(endpoint, &[0, 1]), 1, usize::MAX);
+        let member = Member::new(machine, Topology::of_machines(endpoint, &[0, 1]), 1, None);
         let am = Arc::new(Am::new(wire, &member, true, may_give_up, None));
-        let conduit = Box::new(Joined::new(member, am));
+        let conduit = Box::new(Conduit::with_network(member, am));
         // As arrays come: what lies in two ranges is written in two pieces.
         conduit.commit(0..OPEN / 2).unwrap();
         conduit.commit(OPEN / 2..OPEN).unwrap();
@@ -95,14 +96,20 @@ fn until<T>(ranks: &mut [Rank; 2], at: usize, mut done: impl FnMut(&Event) -> Op
 
 fn flush(ranks: &mut [Rank; 2], at: usize) {
     let token = Token(900 + at as u64);
-    ranks[at].conduit.flush(1 - at, token);
+    // SAFETY: a flush touches no memory of the caller.
+    let _ = unsafe { ranks[at].conduit.issue(Operation::Flush { rank: 1 - at }, token) };
     until(ranks, at, |event| matches!(event, Event::RemoteDone(done) if *done == token).then_some(()));
+}
+
+/// Returns true if all that rank 0 has put to rank 1 is known to be visible.
+fn is_flushed(ranks: &[Rank; 2]) -> bool {
+    ranks[0].conduit.is_complete(Awaited::Puts(1))
 }
 
 fn put(ranks: &[Rank; 2], at: usize, word: usize, values: &[u64], token: Token) -> Issued {
     let local = Local { ptr: values.as_ptr().cast_mut().cast(), len: size_of_val(values) };
     // SAFETY: the values live until the completion is polled; the words are committed.
-    unsafe { ranks[at].conduit.put(Remote { rank: 1 - at, offset: DATA + 8 * word }, local, token) }
+    unsafe { ranks[at].conduit.issue(Operation::Put { to: Remote { rank: 1 - at, offset: DATA + 8 * word }, local }, token) }
 }
 
 /// The token of the only operation of its kind that is under way.
@@ -121,7 +128,9 @@ fn finish(ranks: &mut [Rank; 2], at: usize, issued: Issued) {
 fn get(ranks: &mut [Rank; 2], at: usize, word: usize, values: &mut [u64]) {
     let local = Local { ptr: values.as_mut_ptr().cast(), len: size_of_val(values) };
     // SAFETY: the values are there, and nobody touches them, until the completion is polled.
-    let issued = unsafe { ranks[at].conduit.get(Remote { rank: 1 - at, offset: DATA + 8 * word }, local, TOKEN) };
+    let issued = unsafe {
+        ranks[at].conduit.issue(Operation::Get { from: Remote { rank: 1 - at, offset: DATA + 8 * word }, local }, TOKEN)
+    };
     finish(ranks, at, issued);
 }
 
@@ -133,12 +142,14 @@ fn put_all(ranks: &mut [Rank; 2], at: usize, word: usize, values: &[u64]) {
 
 fn put_block(ranks: &mut [Rank; 2], at: usize, loops: &Loops, values: &[u64]) {
     // SAFETY: as in `put`.
-    let issued =
-        unsafe { ranks[at].conduit.put_block(Remote { rank: 1 - at, offset: DATA }, loops, values.as_ptr().cast(), TOKEN) };
+    let issued = unsafe {
+        let block = Strided { loops, local: values.as_ptr().cast_mut().cast() };
+        ranks[at].conduit.issue(Operation::PutBlock { to: Remote { rank: 1 - at, offset: DATA }, block }, TOKEN)
+    };
     finish(ranks, at, issued);
 }
 
-/// What is only acknowledged is, when this returns, and what is open at the other rank is known.
+/// Polls both ranks for long enough that pending acknowledgements arrive, and that each knows which memory the other has opened.
 fn settle(ranks: &mut [Rank; 2]) {
     let start = Instant::now();
     while start.elapsed() < Duration::from_millis(5) {
@@ -206,7 +217,9 @@ fn operations_are_as_few_works_as_can_be() {
         let local = Local { ptr: values.as_ptr().cast_mut().cast(), len: size_of_val(&values[..]) };
         let signal = SignalWord { offset: 64, op: SignalOp::Set, value: 3 };
         // SAFETY: as in `put`; the word is committed.
-        let issued = unsafe { ranks[0].conduit.put_signal(Remote { rank: 1, offset: DATA }, local, signal, TOKEN) };
+        let issued = unsafe {
+            ranks[0].conduit.issue(Operation::PutSignal { to: Remote { rank: 1, offset: DATA }, local, signal }, TOKEN)
+        };
         finish(ranks, 0, issued);
         let start = Instant::now();
         loop {
@@ -228,23 +241,23 @@ fn a_fence_asks_only_what_is_not_known() {
     let mut ranks = ranks(Rates::default(), 1);
     // A record: what is open at the other rank is not known yet.
     put_all(&mut ranks, 0, 0, &[1]);
-    assert!(!ranks[0].conduit.is_flushed(1), "nobody has handled the record");
+    assert!(!is_flushed(&ranks), "nobody has handled the record");
     flush(&mut ranks, 0);
     settle(&mut ranks);
     // Transfers, which the device has done.
     for value in 3..100 {
         let issued = put(&ranks, 0, 0, &[value], TOKEN);
-        assert!(issued == Issued::Complete && ranks[0].conduit.is_flushed(1));
+        assert!(issued == Issued::Complete && is_flushed(&ranks));
         assert_eq!(ranks[1].word(0), value);
     }
     // A record again, behind which transfers wait.
     let add = Atomic { op: AtomicOp::Add, width: 8, operand: 1, comparand: 0 };
     // SAFETY: the word is committed.
-    unsafe { ranks[0].conduit.atomic(Remote { rank: 1, offset: DATA }, add, TOKEN) };
-    assert!(!ranks[0].conduit.is_flushed(1), "nobody has handled the addition");
+    let _ = unsafe { ranks[0].conduit.issue(Operation::Atomic { word: Remote { rank: 1, offset: DATA }, atomic: add }, TOKEN) };
+    assert!(!is_flushed(&ranks), "nobody has handled the addition");
     flush(&mut ranks, 0);
     settle(&mut ranks);
-    assert!(ranks[0].conduit.is_flushed(1));
+    assert!(is_flushed(&ranks));
     assert_eq!(ranks[1].word(0), 100);
 }
 
@@ -261,7 +274,7 @@ fn puts_in_a_row_have_few_completions() {
     };
     let flushed = cost(|ranks| {
         put_all(ranks);
-        assert!(ranks[0].conduit.is_flushed(1), "the device has done all");
+        assert!(is_flushed(ranks), "the device has done all");
         flush(ranks, 0);
         assert_eq!([0, PUTS - 1].map(|word| ranks[1].word(word)), [1, PUTS as u64]);
     });
@@ -286,23 +299,25 @@ fn a_short_get_ends_soon() {
     let read = |ranks: &[Rank; 2], word: &mut [u64; 1]| {
         let local = Local { ptr: word.as_mut_ptr().cast(), len: 8 };
         // SAFETY: the word lives until the completion is polled.
-        unsafe { ranks[0].conduit.get(Remote { rank: 1, offset: DATA }, local, TOKEN) }
+        unsafe { ranks[0].conduit.issue(Operation::Get { from: Remote { rank: 1, offset: DATA }, local }, TOKEN) }
     };
-    assert!(!ranks[0].conduit.ends_soon(TOKEN), "nothing is read");
+    assert!(!ranks[0].conduit.is_complete(Awaited::Get(TOKEN)), "nothing is read");
     for value in 10..100 {
         assert_eq!(read(&ranks, &mut word), Issued::Pending);
-        assert!(ranks[0].conduit.ends_soon(TOKEN) && word[0] == if value == 10 { 7 } else { value - 1 });
+        assert!(ranks[0].conduit.is_complete(Awaited::Get(TOKEN)) && word[0] == if value == 10 { 7 } else { value - 1 });
         let _ = put(&ranks, 0, 0, &[value], Token(2));
     }
     let mut events = Vec::new();
     ranks[0].conduit.poll(&mut events);
     assert!(!events.iter().any(|event| is_done(event).is_some()), "{events:?}");
     // Mail of the other rank is there: a look has to follow.
-    ranks[1].conduit.mail(0, Mail { key: 5, words: [1, 2, 3] }).unwrap();
+    let mail = Operation::Mail { rank: 0, mail: Mail { key: 5, words: [1, 2, 3] } };
+    // SAFETY: mail touches no memory of the caller.
+    assert_ne!(unsafe { ranks[1].conduit.issue(mail, Token::NOBODY) }, Issued::Full);
     let mut sent = Vec::new();
     ranks[1].conduit.poll(&mut sent);
     assert_eq!(read(&ranks, &mut word), Issued::Pending);
-    assert!(!ranks[0].conduit.ends_soon(TOKEN));
+    assert!(!ranks[0].conduit.is_complete(Awaited::Get(TOKEN)));
     ranks[0].conduit.poll(&mut events);
     let has = |is: fn(&Event) -> bool| events.iter().any(is);
     assert!(has(|event| is_done(event).is_some()) && has(|event| matches!(event, Event::Mail(1, Mail { key: 5, .. }))));
@@ -317,7 +332,7 @@ fn a_fence_that_meets_a_refusal_ends_the_job() {
     flush(&mut ranks, 0);
     settle(&mut ranks);
     put_all(&mut ranks, 0, 0, &[2]);
-    assert!(!ranks[0].conduit.is_flushed(1));
+    assert!(!is_flushed(&ranks));
     let cause = ranks[0].conduit.over_cause();
     assert!(cause.contains("rank 1 refuses a transfer: the peer's memory does not allow this access"), "{cause}");
     assert_eq!(ranks[1].word(0), 1);
@@ -387,7 +402,11 @@ fn operations_keep_their_order(mut ranks: [Rank; 2], seed: u64) -> Connections {
                 let operand = values[0];
                 let atomic = Atomic { op: AtomicOp::Add, width: 8, operand, comparand: 0 };
                 // SAFETY: a committed, aligned word.
-                unsafe { ranks[at].conduit.atomic(Remote { rank: 1 - at, offset: DATA + 8 * word }, atomic, TOKEN) };
+                let _ = unsafe {
+                    ranks[at]
+                        .conduit
+                        .issue(Operation::Atomic { word: Remote { rank: 1 - at, offset: DATA + 8 * word }, atomic }, TOKEN)
+                };
                 let value = |event: &Event| if let Event::Value(TOKEN, value) = event { Some(*value) } else { None };
                 assert_eq!(until(&mut ranks, at, value), models[1 - at][word], "seed {seed}: word {word}");
                 models[1 - at][word] += operand;
@@ -399,12 +418,15 @@ fn operations_keep_their_order(mut ranks: [Rank; 2], seed: u64) -> Connections {
                 let values: Vec<u64> = (0..rows * run).map(|_| random.below(1 << 30) as u64).collect();
                 let loops = Loops::new(&[rows, run], &[stride as isize, 1], &[run as isize, 1], 8);
                 let to = Remote { rank: 1 - at, offset: DATA + 8 * word };
-                let from = values.as_ptr().cast();
+                let block = Strided { loops: &loops, local: values.as_ptr().cast_mut().cast() };
                 // SAFETY: as in `put`; the lock's word is committed.
                 let _ = unsafe {
                     match kind {
-                        4 => ranks[at].conduit.put_block(to, &loops, from, Token(2)),
-                        _ => ranks[at].conduit.accumulate_block(to, &loops, from, &Scale::of(1_u64).unwrap(), 0, Token(2)),
+                        4 => ranks[at].conduit.issue(Operation::PutBlock { to, block }, Token(2)),
+                        _ => {
+                            let scale = &Scale::of(1_u64).unwrap();
+                            ranks[at].conduit.issue(Operation::Accumulate { to, block, scale, lock: 0 }, Token(2))
+                        }
                     }
                 };
                 for (k, value) in values.iter().enumerate() {

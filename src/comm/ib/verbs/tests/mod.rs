@@ -15,7 +15,7 @@ use std::{
 };
 
 use super::{
-    super::device::{Done, Failure, Kind, NUMBERS, ROUTE_HEADER, Target},
+    super::device::{Done, NUMBERS, Opcode, ROUTE_HEADER, Target, WorkFailure},
     library::SYSFS,
     *,
 };
@@ -37,27 +37,27 @@ const OPENING: Opening = Opening {
 };
 
 /// A device with registered memory.
-struct End {
-    region: Region,
+struct BareEnd {
+    region: DeviceRegion,
     start: *mut u8,
     device: Verbs,
 }
 
 // SAFETY: the memory is the end's own.
-unsafe impl Sync for End {}
+unsafe impl Sync for BareEnd {}
 
-impl End {
+impl BareEnd {
     fn new(choice: &Choice, access: Access) -> Result<Self, Unusable> {
         let device = Verbs::open(choice, &OPENING)?;
         // SAFETY: a size that is not zero.
         let start = unsafe { alloc_zeroed(layout()) };
         // SAFETY: given back after the device; nobody refers to it.
         let region = unsafe { device.register(start, MEMORY, access) }.expect("memory");
-        Ok(End { region, start, device })
+        Ok(BareEnd { region, start, device })
     }
 
-    fn piece(&self, offset: usize, len: usize) -> Piece {
-        Piece { start: self.start.wrapping_add(offset), len, key: self.region.local }
+    fn piece(&self, offset: usize, len: usize) -> WorkPiece {
+        WorkPiece { start: self.start.wrapping_add(offset), len, key: self.region.local }
     }
 
     fn target(&self, offset: usize) -> Target {
@@ -99,7 +99,7 @@ impl End {
         panic!("{count} completions were awaited, {found:?} came, event {:?}", self.device.event());
     }
 
-    fn done(&self, pair: Pair, kind: Kind, local: Piece) -> Result<Done, Failure> {
+    fn done(&self, pair: Pair, kind: Opcode, local: WorkPiece) -> Result<Done, WorkFailure> {
         assert_eq!(self.post(pair, &[Work { id: 77, kind, local, signaled: true, inline: false, fence: false }]), Ok(1));
         let [found] = self.completions(1)[..] else { unreachable!() };
         assert_eq!((found.id, found.number), (77, pair.number));
@@ -107,7 +107,7 @@ impl End {
     }
 }
 
-impl Drop for End {
+impl Drop for BareEnd {
     fn drop(&mut self) {
         self.device.deregister(self.region).expect("deregistered");
         // SAFETY: allocated so; the adapter has let go of it.
@@ -147,8 +147,8 @@ pub(in super::super) fn two(depths: Depths) -> Option<[Verbs; 2]> {
 }
 
 /// Two ends, or a line that says why not, once for all tests.
-fn ends(access: Access) -> Option<(End, End)> {
-    let [first, second] = choices().map(|choice| End::new(&choice, access));
+fn ends(access: Access) -> Option<(BareEnd, BareEnd)> {
+    let [first, second] = choices().map(|choice| BareEnd::new(&choice, access));
     or_skip(first, second)
 }
 
@@ -163,7 +163,7 @@ fn or_skip<T>(first: Result<T, Unusable>, second: Result<T, Unusable>) -> Option
     }
 }
 
-fn ready(from: &End, pair: Pair, to: &End, peer: Pair, access: Access) {
+fn ready(from: &BareEnd, pair: Pair, to: &BareEnd, peer: Pair, access: Access) {
     let address = to.device.address();
     // Another one each way.
     let first_packet = |of: Pair| 1000 + 3 * of.number;
@@ -183,7 +183,7 @@ fn ready(from: &End, pair: Pair, to: &End, peer: Pair, access: Access) {
     }
 }
 
-fn connect(a: &End, b: &End, depth: usize) -> (Pair, Pair) {
+fn connect(a: &BareEnd, b: &BareEnd, depth: usize) -> (Pair, Pair) {
     let (of_a, of_b) = (a.device.create(depth).expect("a pair"), b.device.create(depth).expect("a pair"));
     assert!(of_a.number < NUMBERS && of_b.number < NUMBERS);
     ready(a, of_a, b, of_b, Access::ALL);
@@ -191,7 +191,7 @@ fn connect(a: &End, b: &End, depth: usize) -> (Pair, Pair) {
     (of_a, of_b)
 }
 
-fn drain(end: &End) -> Vec<Completion> {
+fn drain(end: &BareEnd) -> Vec<Completion> {
     let mut found = Vec::new();
     end.device.poll(&mut found, usize::MAX).expect("polled");
     found

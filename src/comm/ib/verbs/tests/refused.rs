@@ -10,19 +10,19 @@ fn wrong_keys_fail_and_the_pair_comes_back() {
     let wrong_key = Target { key: b.region.remote ^ 0x5a_5a00, ..b.target(0) };
     let beyond = b.target(MEMORY - 4);
     for (what, kind, local) in [
-        ("wrong key", Kind::Read { from: wrong_key }, a.piece(0, 8)),
-        ("beyond the end", Kind::Read { from: beyond }, a.piece(0, 8)),
-        ("no right to write", Kind::Write { to: b.target(0) }, a.piece(0, 8)),
-        ("no right to add", Kind::FetchAdd { at: b.target(0), operand: 1 }, a.piece(0, 8)),
-        ("wrong local key", Kind::Read { from: b.target(0) }, Piece { key: 0x77_7777, ..a.piece(0, 8) }),
+        ("wrong key", Opcode::Read { from: wrong_key }, a.piece(0, 8)),
+        ("beyond the end", Opcode::Read { from: beyond }, a.piece(0, 8)),
+        ("no right to write", Opcode::Write { to: b.target(0) }, a.piece(0, 8)),
+        ("no right to add", Opcode::FetchAdd { at: b.target(0), operand: 1 }, a.piece(0, 8)),
+        ("wrong local key", Opcode::Read { from: b.target(0) }, WorkPiece { key: 0x77_7777, ..a.piece(0, 8) }),
     ] {
         let outcome = a.done(to_b, kind, local);
         let remote = what != "wrong local key";
-        assert_eq!(outcome, Err(if remote { Failure::RemoteAccess } else { Failure::LocalProtection }), "{what}");
-        let flushed = a.done(to_b, Kind::Read { from: b.target(0) }, a.piece(0, 8));
-        assert_eq!(flushed, Err(Failure::Flushed), "{what}");
-        let events: Vec<Event> = std::iter::from_fn(|| b.device.event()).collect();
-        assert!(events.iter().all(|&event| event == Event::PairFailed(of_b.number)), "{events:?}");
+        assert_eq!(outcome, Err(if remote { WorkFailure::RemoteAccess } else { WorkFailure::LocalProtection }), "{what}");
+        let flushed = a.done(to_b, Opcode::Read { from: b.target(0) }, a.piece(0, 8));
+        assert_eq!(flushed, Err(WorkFailure::Flushed), "{what}");
+        let events: Vec<DeviceEvent> = std::iter::from_fn(|| b.device.event()).collect();
+        assert!(events.iter().all(|&event| event == DeviceEvent::PairFailed(of_b.number)), "{events:?}");
         seen.push(format!("{what}: {outcome:?}, then {flushed:?}, peer's events {events:?}"));
         for (end, pair) in [(&a, to_b), (&b, of_b)] {
             end.device.modify(pair, To::Reset).expect("reset");
@@ -30,7 +30,7 @@ fn wrong_keys_fail_and_the_pair_comes_back() {
         let _ = (a.device.event(), drain(&a), drain(&b));
         ready(&a, to_b, &b, of_b, Access::ALL);
         ready(&b, of_b, &a, to_b, Access::ALL);
-        assert_eq!(a.done(to_b, Kind::Read { from: b.target(0) }, a.piece(0, 8)), Ok(Done::Read), "behind {what}");
+        assert_eq!(a.done(to_b, Opcode::Read { from: b.target(0) }, a.piece(0, 8)), Ok(Done::Read), "behind {what}");
     }
     assert_eq!((0..MEMORY / 8).filter(|at| b.word(8 * at) != 0).count(), 0, "nothing was written");
     say(&format!("{}; each pair worked again after a reset", seen.join("; ")));
@@ -43,13 +43,13 @@ fn a_pair_may_allow_less_than_its_memory() {
     ready(&a, to_b, &b, of_b, Access::ALL);
     ready(&b, of_b, &a, to_b, Access::REMOTE_READ);
     b.set(0, 9);
-    assert_eq!(a.done(to_b, Kind::Read { from: b.target(0) }, a.piece(0, 8)), Ok(Done::Read));
+    assert_eq!(a.done(to_b, Opcode::Read { from: b.target(0) }, a.piece(0, 8)), Ok(Done::Read));
     assert_eq!(a.word(0), 9);
-    let write = a.done(to_b, Kind::Write { to: b.target(8) }, a.piece(0, 8));
-    assert!(matches!(write, Err(Failure::RemoteAccess | Failure::RemoteInvalid)), "{write:?}");
+    let write = a.done(to_b, Opcode::Write { to: b.target(8) }, a.piece(0, 8));
+    assert!(matches!(write, Err(WorkFailure::RemoteAccess | WorkFailure::RemoteInvalid)), "{write:?}");
     assert_eq!(b.word(8), 0);
     // The other side, to which nothing was said.
-    let back = b.done(of_b, Kind::Read { from: a.target(0) }, b.piece(0, 8));
+    let back = b.done(of_b, Opcode::Read { from: a.target(0) }, b.piece(0, 8));
     say(&format!("a write to a pair that allows reads: {write:?}; a read back by the other side: {back:?}"));
 }
 
@@ -57,8 +57,14 @@ fn a_pair_may_allow_less_than_its_memory() {
 fn states_are_kept() {
     let Some((a, b)) = ends(Access::ALL) else { return };
     let pair = a.device.create(4).expect("a pair");
-    let write =
-        Work { id: 1, kind: Kind::Write { to: b.target(0) }, local: a.piece(0, 8), signaled: false, inline: false, fence: false };
+    let write = Work {
+        id: 1,
+        kind: Opcode::Write { to: b.target(0) },
+        local: a.piece(0, 8),
+        signaled: false,
+        inline: false,
+        fence: false,
+    };
     let state = |result, expected| assert!(matches!(result, Err(DeviceError::State { state, .. }) if state == expected));
     state(a.post(pair, &[write]).map(drop), State::Reset);
     let send = To::ReadyToSend { first_packet: 0, read_depth: 1, timeout: 14, retries: 6, receive_retries: 1 };
@@ -70,7 +76,7 @@ fn states_are_kept() {
     a.device.modify(pair, To::Reset).expect("reset");
     a.device.modify(pair, To::Error).expect("error");
     assert_eq!(a.post(pair, &[write, write]), Ok(2));
-    assert!(a.completions(2).iter().all(|found| found.outcome == Err(Failure::Flushed)));
+    assert!(a.completions(2).iter().all(|found| found.outcome == Err(WorkFailure::Flushed)));
     a.device.modify(pair, To::Reset).expect("reset");
     a.device.destroy(pair).expect("destroyed");
     let unknown = |result| assert!(matches!(result, Err(DeviceError::Unknown { what: "queue pair", .. })));
@@ -95,7 +101,7 @@ fn waits_end_by_completions_events_and_limits() {
     assert_eq!(a.device.wait(short), Ok(false), "nothing comes");
     let write = |signaled| Work {
         id: 1,
-        kind: Kind::Write { to: b.target(0) },
+        kind: Opcode::Write { to: b.target(0) },
         local: a.piece(0, 8),
         signaled,
         inline: false,
@@ -120,7 +126,7 @@ fn waits_end_by_completions_events_and_limits() {
     a.device.arm(Wakes::Arrivals).expect("armed");
     b.device.arm(Wakes::Arrivals).expect("armed");
     b.receive(Queue::Shared, 5, 0, 64);
-    assert_eq!(a.post(to_b, &[write(true), Work { kind: Kind::Send { immediate: None }, ..write(true) }]), Ok(2));
+    assert_eq!(a.post(to_b, &[write(true), Work { kind: Opcode::Send { immediate: None }, ..write(true) }]), Ok(2));
     assert_eq!((b.device.wait(WAIT), a.device.wait(short)), (Ok(true), Ok(false)));
     assert_eq!((a.completions(2).len(), b.completions(1).len()), (2, 1));
     // One thread sleeps, and another one's post wakes it.
@@ -133,14 +139,14 @@ fn waits_end_by_completions_events_and_limits() {
     });
     assert_eq!((woken, drain(&a).len()), (Ok(true), 1));
     // The peer's pair fails: no completion says so there, as nothing was posted.
-    let wrong = Work { kind: Kind::Write { to: Target { key: 1, ..b.target(0) } }, ..write(true) };
+    let wrong = Work { kind: Opcode::Write { to: Target { key: 1, ..b.target(0) } }, ..write(true) };
     b.device.arm(Wakes::All).expect("armed");
     assert_eq!(a.post(to_b, &[wrong]), Ok(1));
-    assert_eq!(a.completions(1)[0].outcome, Err(Failure::RemoteAccess));
+    assert_eq!(a.completions(1)[0].outcome, Err(WorkFailure::RemoteAccess));
     let woken = b.device.wait(Duration::from_millis(200)).expect("waited");
     let event = b.device.event();
     assert_eq!(woken, event.is_some());
-    assert!(event.is_none_or(|event| event == Event::PairFailed(of_b.number)));
+    assert!(event.is_none_or(|event| event == DeviceEvent::PairFailed(of_b.number)));
     say(&format!("waits: ok; the peer of a pair with a wrong key got the event {event:?}"));
 }
 
@@ -157,12 +163,18 @@ fn too_many_completions_are_fatal() {
         a.device.modify(pair, To::Error).expect("error");
         pairs.push(pair);
     }
-    let write =
-        Work { id: 1, kind: Kind::Write { to: b.target(0) }, local: a.piece(0, 8), signaled: true, inline: false, fence: false };
+    let write = Work {
+        id: 1,
+        kind: Opcode::Write { to: b.target(0) },
+        local: a.piece(0, 8),
+        signaled: true,
+        inline: false,
+        fence: false,
+    };
     let taken: usize = pairs.iter().map(|&pair| a.post(pair, &[write; 64]).expect("posted")).sum();
     assert!(taken > room, "{taken} of {room}");
     assert_eq!(a.device.wait(WAIT), Ok(true));
-    assert_eq!(a.device.event(), Some(Event::Fatal));
+    assert_eq!(a.device.event(), Some(DeviceEvent::Fatal));
     let failed = |result: Refusable<()>| assert!(matches!(result, Err(DeviceError::Fatal { .. })), "{result:?}");
     failed(a.device.poll(&mut Vec::new(), 1));
     failed(a.device.arm(Wakes::All));
@@ -174,7 +186,7 @@ fn too_many_completions_are_fatal() {
 fn choices_that_lead_nowhere_are_explained() {
     let open = |device, gid| Verbs::open(&Choice::parse(device, gid).expect("a choice"), &OPENING).map(drop);
     let Some((a, _)) = ends(Access::ALL) else { return };
-    let Port { device, number, gid, .. } = &a.device.port;
+    let VerbsPort { device, number, gid, .. } = &a.device.port;
     let port = format!("{device}:{number}");
     let index = gid.index.to_string();
     assert_eq!(open(Some(&port), Some(&index)), Ok(()));

@@ -10,17 +10,17 @@ fn bytes_move_both_ways() {
     for at in 0..4096 {
         a.set(8 * at, at as u64 + 1);
     }
-    assert_eq!(a.done(to_b, Kind::Write { to: b.target(65536) }, a.piece(0, 32768)), Ok(Done::Written));
+    assert_eq!(a.done(to_b, Opcode::Write { to: b.target(65536) }, a.piece(0, 32768)), Ok(Done::Written));
     assert!((0..4096).all(|at| b.word(65536 + 8 * at) == at as u64 + 1));
-    assert_eq!(a.done(to_b, Kind::Read { from: b.target(65536) }, a.piece(32768, 32768)), Ok(Done::Read));
+    assert_eq!(a.done(to_b, Opcode::Read { from: b.target(65536) }, a.piece(32768, 32768)), Ok(Done::Read));
     assert!((0..4096).all(|at| a.word(32768 + 8 * at) == at as u64 + 1));
-    assert_eq!(a.done(to_b, Kind::Write { to: b.target(0) }, a.piece(0, 0)), Ok(Done::Written), "of nothing");
+    assert_eq!(a.done(to_b, Opcode::Write { to: b.target(0) }, a.piece(0, 0)), Ok(Done::Written), "of nothing");
     if a.device.limits().inline >= 8 {
         a.set(0, 99);
         let inline = Work {
             id: 1,
-            kind: Kind::Write { to: b.target(8) },
-            local: Piece { key: 0, ..a.piece(0, 8) },
+            kind: Opcode::Write { to: b.target(8) },
+            local: WorkPiece { key: 0, ..a.piece(0, 8) },
             signaled: true,
             inline: true,
             fence: false,
@@ -40,23 +40,23 @@ fn sends_find_receives_of_the_shared_queue() {
     b.receive(Queue::Shared, 41, 0, 100);
     b.receive(Queue::Shared, 42, 4096, 100);
     a.set(0, 0xfeed);
-    assert_eq!(a.done(to_b, Kind::Send { immediate: Some(0x0102_0304) }, a.piece(0, 60)), Ok(Done::Sent));
-    assert_eq!(a.done(second, Kind::Send { immediate: None }, a.piece(0, 8)), Ok(Done::Sent));
+    assert_eq!(a.done(to_b, Opcode::Send { immediate: Some(0x0102_0304) }, a.piece(0, 60)), Ok(Done::Sent));
+    assert_eq!(a.done(second, Opcode::Send { immediate: None }, a.piece(0, 8)), Ok(Done::Sent));
     let found = b.completions(2);
     let received = |len, immediate| Ok(Done::Received { len, immediate, from: None });
     assert_eq!((found[0].id, found[0].number, found[0].outcome), (41, of_b.number, received(60, Some(0x0102_0304))));
     assert_eq!((found[1].id, found[1].outcome), (42, received(8, None)));
     assert_eq!((b.word(0), b.word(4096)), (0xfeed, 0xfeed));
-    assert_eq!(a.done(to_b, Kind::Send { immediate: None }, a.piece(0, 8)), Err(Failure::ReceiveRetryExceeded));
+    assert_eq!(a.done(to_b, Opcode::Send { immediate: None }, a.piece(0, 8)), Err(WorkFailure::ReceiveRetryExceeded));
     let (to_b, _) = connect(&a, &b, 16);
     b.receive(Queue::Shared, 43, 0, 16);
-    let long = a.done(to_b, Kind::Send { immediate: None }, a.piece(0, 64));
+    let long = a.done(to_b, Opcode::Send { immediate: None }, a.piece(0, 64));
     let short = b.completions(1)[0];
     say(&format!("sends to two pairs with one receive queue: ok; a message of 64 to 16 bytes: {long:?}, {short:?}"));
-    assert!(matches!(long, Err(Failure::RemoteInvalid | Failure::RemoteOperation)), "{long:?}");
+    assert!(matches!(long, Err(WorkFailure::RemoteInvalid | WorkFailure::RemoteOperation)), "{long:?}");
     // Soft-RoCE does not say that it is the length.
     assert_eq!(short.id, 43);
-    assert!(matches!(short.outcome, Err(Failure::LocalLength | Failure::Other(_))), "{short:?}");
+    assert!(matches!(short.outcome, Err(WorkFailure::LocalLength | WorkFailure::Other(_))), "{short:?}");
 }
 
 #[test]
@@ -70,14 +70,20 @@ fn atomics_return_the_old_value() {
         assert_eq!(a.done(to_b, kind, local), Ok(Done::Swapped));
         assert_eq!((a.word(0), b.word(64)), (old, new), "{kind:?}");
     };
-    step(Kind::FetchAdd { at, operand: 5 }, 1000, 1005);
-    step(Kind::FetchAdd { at, operand: u64::MAX }, 1005, 1004);
-    step(Kind::CompareSwap { at, expected: 1004, value: 42 }, 1004, 42);
-    step(Kind::CompareSwap { at, expected: 1004, value: 43 }, 42, 42);
+    step(Opcode::FetchAdd { at, operand: 5 }, 1000, 1005);
+    step(Opcode::FetchAdd { at, operand: u64::MAX }, 1005, 1004);
+    step(Opcode::CompareSwap { at, expected: 1004, value: 42 }, 1004, 42);
+    step(Opcode::CompareSwap { at, expected: 1004, value: 43 }, 42, 42);
     // Two pairs of two devices add to one word at once.
     let (also_b, _) = connect(&b, &b, 64);
-    let add =
-        |id, local, signaled| Work { id, kind: Kind::FetchAdd { at, operand: 1 }, local, signaled, inline: false, fence: false };
+    let add = |id, local, signaled| Work {
+        id,
+        kind: Opcode::FetchAdd { at, operand: 1 },
+        local,
+        signaled,
+        inline: false,
+        fence: false,
+    };
     for round in 0..50 {
         for (end, pair) in [(&a, to_b), (&b, also_b)] {
             let works: Vec<Work> = (0..10).map(|at| add(at, end.piece(128 + 8 * at as usize, 8), at == 9)).collect();
@@ -88,14 +94,14 @@ fn atomics_return_the_old_value() {
         }
     }
     assert_eq!(b.word(64), 42 + 1000);
-    let odd = Work { kind: Kind::FetchAdd { at: b.target(68), operand: 1 }, ..add(9, local, true) };
+    let odd = Work { kind: Opcode::FetchAdd { at: b.target(68), operand: 1 }, ..add(9, local, true) };
     let odd = a.post(to_b, &[add(8, local, true), odd]);
     let before = a.completions(1)[0].outcome;
     say(&format!("atomics: ok; 1000 additions of two pairs: {}; at an odd address: {odd:?}", b.word(64)));
     assert_eq!(before, Ok(Done::Swapped), "what was posted in front of it");
     match odd {
         // An adapter asks its peer.
-        Ok(taken) => assert_eq!((taken, a.completions(1)[0].outcome), (2, Err(Failure::RemoteInvalid))),
+        Ok(taken) => assert_eq!((taken, a.completions(1)[0].outcome), (2, Err(WorkFailure::RemoteInvalid))),
         Err(error) => assert!(matches!(error, DeviceError::Work { at: 1, id: 9, .. }), "{error}"),
     }
 }
@@ -156,7 +162,7 @@ fn chains_are_taken_as_far_as_there_is_room() {
     let (to_b, _) = connect(&a, &b, 100);
     let write = |id: u64, signaled| Work {
         id,
-        kind: Kind::Write { to: b.target(8 * id as usize) },
+        kind: Opcode::Write { to: b.target(8 * id as usize) },
         local: a.piece(8 * id as usize, 8),
         signaled,
         inline: false,
@@ -189,8 +195,8 @@ fn chains_are_taken_as_far_as_there_is_room() {
     };
     assert!((16..10_000).contains(&taken), "{taken}");
     let found = a.completions(taken);
-    assert_eq!(found[0].outcome, Err(Failure::RetryExceeded));
-    assert!(found[1..].iter().all(|found| found.outcome == Err(Failure::Flushed)));
+    assert_eq!(found[0].outcome, Err(WorkFailure::RetryExceeded));
+    assert!(found[1..].iter().all(|found| found.outcome == Err(WorkFailure::Flushed)));
     let ids: Vec<u64> = found.iter().map(|found| found.id).collect();
     assert_eq!(ids, (0..taken as u64).map(|at| at % 10).collect::<Vec<_>>(), "in order");
     assert_eq!(drain(&a), [], "no more were taken than was said");

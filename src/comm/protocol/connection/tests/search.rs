@@ -14,16 +14,16 @@ use std::{
 };
 
 use super::super::{
-    Action, Address, Connections, Event, Settings, Step, Way,
-    datagram::{Datagram, NEVER, Stage},
-    pair::Pair,
+    Action, ConnectionSettings, Connections, PairAddress, PairEvent, PairStep, SetupWay,
+    datagram::{NEVER, PairDatagram, PairStage},
+    pair::PairEnd,
 };
 use super::{is_long, world::TOKEN};
 
 #[derive(Clone)]
 struct State {
     ends: [Connections; 2],
-    under_way: BTreeSet<Datagram>,
+    under_way: BTreeSet<PairDatagram>,
     most: usize,
     now: Duration,
 }
@@ -32,12 +32,12 @@ struct State {
 type Change = (bool, Box<dyn FnOnce(&mut State)>);
 
 impl State {
-    fn new(way: Way, most: usize) -> Self {
-        let end = |endpoint| Settings { endpoint, endpoints: 2, token: TOKEN, way, budget: 1 };
+    fn new(way: SetupWay, most: usize) -> Self {
+        let end = |endpoint| ConnectionSettings { endpoint, endpoints: 2, token: TOKEN, way, budget: 1 };
         State { ends: [0, 1].map(|at| Connections::new(end(at))), under_way: BTreeSet::new(), most, now: Duration::ZERO }
     }
 
-    fn event(&mut self, at: usize, peer: usize, event: Event) {
+    fn event(&mut self, at: usize, peer: usize, event: PairEvent) {
         let actions = self.ends[at].on_event(self.now, peer, event);
         self.act(actions);
     }
@@ -45,9 +45,9 @@ impl State {
     fn act(&mut self, actions: Vec<Action>) {
         for action in actions {
             if let Action::Send { bytes, .. } = action {
-                let datagram = Datagram::decode(&bytes, TOKEN).unwrap();
+                let datagram = PairDatagram::decode(&bytes, TOKEN).unwrap();
                 // Numbers serve the timers only.
-                let datagram = Datagram { number: 1, answers: 0, ..datagram };
+                let datagram = PairDatagram { number: 1, answers: 0, ..datagram };
                 if self.under_way.len() < self.most {
                     self.under_way.insert(datagram);
                 }
@@ -57,16 +57,16 @@ impl State {
 
     fn step_ends(&mut self, at: usize, peer: usize, epoch: u32) {
         let step = self.ends[at].pairs[&peer].held.as_ref().and_then(|held| held.step);
-        let address = Address { queue_pair: at as u32, sequence: epoch };
+        let address = PairAddress { queue_pair: at as u32, sequence: epoch };
         match step {
-            Some(Step::Prepare) => self.event(at, peer, Event::Prepared { epoch, address }),
-            Some(Step::Connect) => self.event(at, peer, Event::Connected { epoch }),
-            Some(Step::Release) => self.event(at, peer, Event::Released { epoch }),
+            Some(PairStep::Prepare) => self.event(at, peer, PairEvent::Prepared { epoch, address }),
+            Some(PairStep::Connect) => self.event(at, peer, PairEvent::Connected { epoch }),
+            Some(PairStep::Release) => self.event(at, peer, PairEvent::Released { epoch }),
             None => {}
         }
     }
 
-    fn deliver(&mut self, datagram: &Datagram) {
+    fn deliver(&mut self, datagram: &PairDatagram) {
         let to = datagram.to as usize;
         let actions = self.ends[to].on_datagram(self.now, &datagram.encode(TOKEN));
         self.act(actions);
@@ -75,9 +75,10 @@ impl State {
     /// Datagrams that will do the same become equal: all of an earlier epoch, and those that say nothing new.
     fn merge(&mut self) {
         let merged = std::mem::take(&mut self.under_way).into_iter().map(|datagram| {
-            let fresh = Datagram { stage: Stage::Idle, address: Address::default(), wish: NEVER, asks: false, ..datagram };
+            let fresh =
+                PairDatagram { stage: PairStage::Idle, address: PairAddress::default(), wish: NEVER, asks: false, ..datagram };
             match self.ends[datagram.to as usize].pairs.get(&(datagram.from as usize)) {
-                Some(pair) if datagram.epoch < pair.epoch => Datagram { epoch: 0, ..fresh },
+                Some(pair) if datagram.epoch < pair.epoch => PairDatagram { epoch: 0, ..fresh },
                 Some(pair) if datagram.epoch == pair.epoch && !datagram.asks => {
                     let is_known = datagram.stage <= pair.theirs && pair.heard <= datagram.wish;
                     if is_known { fresh } else { datagram }
@@ -121,7 +122,7 @@ impl State {
         let is_early = self.epoch(0) < errors_before && self.epoch(1) < errors_before;
         for at in 0..2 {
             let peer = 1 - at;
-            changes.push((false, Box::new(move |state| state.event(at, peer, Event::Wanted))));
+            changes.push((false, Box::new(move |state| state.event(at, peer, PairEvent::Wanted))));
             if self.ends[at].next_timeout().is_some() {
                 changes.push((
                     true,
@@ -139,18 +140,18 @@ impl State {
                 let epoch = held.epoch;
                 changes.push((true, Box::new(move |state| state.step_ends(at, peer, epoch))));
                 if is_early {
-                    changes.push((false, Box::new(move |state| state.event(at, peer, Event::Failed { epoch }))));
+                    changes.push((false, Box::new(move |state| state.event(at, peer, PairEvent::Failed { epoch }))));
                 }
             }
             let epoch = pair.epoch;
-            if pair.mine >= Stage::Initialized && is_early {
-                changes.push((false, Box::new(move |state| state.event(at, peer, Event::Broken { epoch }))));
+            if pair.mine >= PairStage::Initialized && is_early {
+                changes.push((false, Box::new(move |state| state.event(at, peer, PairEvent::Broken { epoch }))));
             }
             if pair.may_post() && !pair.busy {
-                changes.push((false, Box::new(move |state| state.event(at, peer, Event::Used))));
+                changes.push((false, Box::new(move |state| state.event(at, peer, PairEvent::Used))));
             }
             if pair.busy {
-                changes.push((true, Box::new(move |state| state.event(at, peer, Event::Acknowledged))));
+                changes.push((true, Box::new(move |state| state.event(at, peer, PairEvent::Acknowledged))));
             }
             let may_be_closed = pair.may_leave(self.now) || pair.held.is_some() && pair.since.is_none() && pair.is_alone();
             if may_be_closed && !pair.gives_back() && is_early {
@@ -158,7 +159,7 @@ impl State {
                     false,
                     Box::new(move |state| {
                         let mut actions = Vec::new();
-                        state.ends[at].change(state.now, peer, &mut actions, Pair::make_room);
+                        state.ends[at].change(state.now, peer, &mut actions, PairEnd::make_room);
                         state.ends[at].share(state.now, &mut actions);
                         state.act(actions);
                     }),
@@ -166,7 +167,7 @@ impl State {
             }
             // The peer may post as soon as it is ready.
             if self.ends[peer].pairs.get(&at).is_some_and(|other| other.may_post() && other.epoch == epoch) {
-                changes.push((false, Box::new(move |state| state.event(at, peer, Event::Data { epoch }))));
+                changes.push((false, Box::new(move |state| state.event(at, peer, PairEvent::Data { epoch }))));
             }
         }
         changes
@@ -186,7 +187,7 @@ impl State {
         high.write_u8(1);
         for hasher in [&mut low, &mut high] {
             ends.hash(hasher);
-            for &Datagram { from, epoch, stage, wish, asks, .. } in &self.under_way {
+            for &PairDatagram { from, epoch, stage, wish, asks, .. } in &self.under_way {
                 (from, epoch, stage, wish != NEVER, asks).hash(hasher);
             }
         }
@@ -199,7 +200,7 @@ impl State {
         }
         let [Some(a), Some(b)] = [0, 1].map(|at| self.ends[at].pairs.get(&(1 - at))) else { return };
         if a.since.is_some() && b.since.is_some() {
-            let address = |pair: &Pair| pair.held.as_ref().map(|held| held.address);
+            let address = |pair: &PairEnd| pair.held.as_ref().map(|held| held.address);
             assert_eq!((a.epoch, a.remote, address(a)), (b.epoch, address(b), b.remote));
         }
     }
@@ -222,7 +223,7 @@ fn spread(marked: &mut [bool], edges: &[(u32, u32, bool)], which: impl Fn(bool) 
 }
 
 /// The number of states.
-fn search(way: Way, most: usize, errors_before: u32) -> usize {
+fn search(way: SetupWay, most: usize, errors_before: u32) -> usize {
     let start = State::new(way, most);
     let mut numbers = HashMap::from([(start.key(), 0_u32)]);
     // Of each state: both ends are ready, an end is ready, an end wants to be.
@@ -270,7 +271,7 @@ fn search(way: Way, most: usize, errors_before: u32) -> usize {
 
 /// With at most `most` datagrams under way, and errors before this epoch.
 fn search_both(most: usize, errors_before: u32, at_least: usize) {
-    for way in [Way::Overlapped, Way::Serial] {
+    for way in [SetupWay::Overlapped, SetupWay::Serial] {
         let states = search(way, most, errors_before);
         assert!(states > at_least, "{states}");
     }

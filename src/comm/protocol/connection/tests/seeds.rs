@@ -1,6 +1,6 @@
 //! Endpoints that want to reach each other under everything that can go wrong, each schedule from a seed.
 
-use super::super::Way;
+use super::super::SetupWay;
 use super::{
     is_long,
     world::{Conditions, World},
@@ -20,7 +20,7 @@ fn conditions(random: &mut Random, seed: u64) -> Conditions {
     Conditions {
         endpoints,
         budget,
-        way: [Way::Overlapped, Way::Serial][random.below(2)],
+        way: [SetupWay::Overlapped, SetupWay::Serial][random.below(2)],
         lost: [0, 0, 5, 20, 50][random.below(5)],
         doubled: [0, 10, 50][random.below(3)],
         failing: [0, 0, 10, 30][random.below(4)],

@@ -1,6 +1,6 @@
 //! The time and the datagrams that it takes to connect a pair when nothing is lost.
 
-use super::super::Way;
+use super::super::SetupWay;
 use super::world::{Conditions, World};
 use crate::comm::protocol::simulation::Random;
 
@@ -12,7 +12,7 @@ const CONNECT: u64 = 105;
 const MESSAGE: u64 = 10;
 
 /// Microseconds until the end that wants to may post, and datagrams.
-fn set_up(way: Way, both: bool) -> (u64, usize) {
+fn set_up(way: SetupWay, both: bool) -> (u64, usize) {
     let steps = ([PREPARE, CONNECT, PREPARE], 0);
     let conditions = Conditions { endpoints: 2, budget: 1, way, lost: 0, doubled: 0, failing: 0, delay: (MESSAGE, 0), steps };
     let mut world = World::new(conditions, Random::new(1));
@@ -28,7 +28,7 @@ fn set_up(way: Way, both: bool) -> (u64, usize) {
 
 #[test]
 fn the_overlapped_way_takes_at_most_61_percent_of_the_serial_one() {
-    let ((overlapped, some), (serial, fewer)) = (set_up(Way::Overlapped, false), set_up(Way::Serial, false));
+    let ((overlapped, some), (serial, fewer)) = (set_up(SetupWay::Overlapped, false), set_up(SetupWay::Serial, false));
     let ratio = overlapped as f64 / serial as f64;
     eprintln!("overlapped {overlapped} us, serial {serial} us: {ratio:.3}");
     assert!(ratio <= 0.61, "{overlapped} us : {serial} us");
@@ -36,7 +36,7 @@ fn the_overlapped_way_takes_at_most_61_percent_of_the_serial_one() {
     // Initialized and Connected of both; the request of Fig. 4.
     assert_eq!((fewer, some), (4, 5));
     // Both at once: nobody waits for the other to begin.
-    for way in [Way::Overlapped, Way::Serial] {
+    for way in [SetupWay::Overlapped, SetupWay::Serial] {
         assert_eq!(set_up(way, true).0, PREPARE + MESSAGE + CONNECT + MESSAGE);
     }
 }

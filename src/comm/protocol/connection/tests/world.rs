@@ -8,9 +8,9 @@ use std::{
     time::Duration,
 };
 
-use super::super::{Action, Address, Connections, Event, LENGTH, Settings, Way, pair::RESIDENCE};
+use super::super::{Action, ConnectionSettings, Connections, LENGTH, PairAddress, PairEvent, SetupWay, pair::RESIDENCE};
 use crate::comm::protocol::{
-    replay::{Arrival, Fate, Kind, Replay},
+    replay::{FrameArrival, ItemFate, ItemKind, Replay},
     simulation::Random,
 };
 
@@ -19,7 +19,7 @@ use crate::comm::protocol::{
 pub(super) struct Conditions {
     pub(super) endpoints: usize,
     pub(super) budget: usize,
-    pub(super) way: Way,
+    pub(super) way: SetupWay,
     /// In a hundred datagrams.
     pub(super) lost: usize,
     pub(super) doubled: usize,
@@ -36,9 +36,9 @@ pub(super) const TOKEN: u128 = 0x0123_4567_89ab_cdef_0011_2233_4455_6677;
 /// A queue pair as its adapter sees it.
 #[derive(Debug)]
 struct QueuePair {
-    address: Address,
+    address: PairAddress,
     epoch: u32,
-    remote: Option<Address>,
+    remote: Option<PairAddress>,
     is_broken: bool,
     /// Nothing may arrive before this, for order.
     latest: u64,
@@ -85,8 +85,8 @@ enum Body {
 #[derive(Debug)]
 enum What {
     Datagram { to: usize, bytes: [u8; LENGTH] },
-    Step { at: usize, peer: usize, step: usize, epoch: u32, remote: Address },
-    Message { from: usize, to: usize, epoch: u32, source: Address, target: Address, body: Body },
+    Step { at: usize, peer: usize, step: usize, epoch: u32, remote: PairAddress },
+    Message { from: usize, to: usize, epoch: u32, source: PairAddress, target: PairAddress, body: Body },
     Completion { at: usize, peer: usize, epoch: u32, frame: Option<u64> },
     Break { at: usize, peer: usize, epoch: Option<u32> },
     Want { at: usize, peer: usize },
@@ -123,7 +123,7 @@ impl World {
     pub(super) fn new(conditions: Conditions, random: Random) -> Self {
         let Conditions { endpoints, budget, way, .. } = conditions;
         let node = |endpoint| Node {
-            machine: Connections::new(Settings { endpoint, endpoints, token: TOKEN, way, budget }),
+            machine: Connections::new(ConnectionSettings { endpoint, endpoints, token: TOKEN, way, budget }),
             links: BTreeMap::new(),
             held: 0,
             reset: Vec::new(),
@@ -205,7 +205,7 @@ impl World {
         self.nodes[at].links.entry(peer).or_insert_with(Link::new)
     }
 
-    fn event(&mut self, at: usize, peer: usize, event: Event) {
+    fn event(&mut self, at: usize, peer: usize, event: PairEvent) {
         let actions = self.nodes[at].machine.on_event(Duration::from_micros(self.now), peer, event);
         self.act(at, actions);
     }
@@ -219,14 +219,14 @@ impl World {
                     node.held += 1;
                     assert!(node.held <= self.conditions.budget, "{} queue pairs at {at}", node.held);
                     assert!(self.link(at, peer).queue_pair.is_none());
-                    self.begin_step(at, peer, 0, epoch, Address::default());
+                    self.begin_step(at, peer, 0, epoch, PairAddress::default());
                 }
                 Action::Connect { peer, epoch, remote } => self.begin_step(at, peer, 1, epoch, remote),
                 Action::Release { peer, epoch } => {
                     let link = self.link(at, peer);
                     (link.ready, link.holds, link.under_way) = (None, false, 0);
                     link.replay.is_over();
-                    self.begin_step(at, peer, 2, epoch, Address::default());
+                    self.begin_step(at, peer, 2, epoch, PairAddress::default());
                 }
                 Action::Ready { peer, epoch } => self.ready(at, peer, epoch),
                 Action::Hold { peer, epoch } => {
@@ -262,27 +262,27 @@ impl World {
         }
     }
 
-    fn begin_step(&mut self, at: usize, peer: usize, step: usize, epoch: u32, remote: Address) {
+    fn begin_step(&mut self, at: usize, peer: usize, step: usize, epoch: u32, remote: PairAddress) {
         let (times, more) = self.conditions.steps;
         let time = times[step] + self.random.below(more + 1) as u64;
         self.after(time, What::Step { at, peer, step, epoch, remote });
     }
 
-    fn end_step(&mut self, at: usize, peer: usize, step: usize, epoch: u32, remote: Address) {
+    fn end_step(&mut self, at: usize, peer: usize, step: usize, epoch: u32, remote: PairAddress) {
         let fails = self.random.below(100) < self.conditions.failing;
         let (created, sequence) = (self.queue_pairs + 1, self.random.below(1 << 24) as u32);
         let event = match (step, fails) {
             (0, false) => {
                 let queue_pair = self.nodes[at].reset.pop().unwrap_or(created);
                 self.queue_pairs = self.queue_pairs.max(queue_pair);
-                let address = Address { queue_pair, sequence };
+                let address = PairAddress { queue_pair, sequence };
                 let made = QueuePair { address, epoch, remote: None, is_broken: false, latest: 0 };
                 self.link(at, peer).queue_pair = Some(made);
-                Event::Prepared { epoch, address }
+                PairEvent::Prepared { epoch, address }
             }
             (1, false) => {
                 self.link(at, peer).queue_pair.as_mut().unwrap().remote = Some(remote);
-                Event::Connected { epoch }
+                PairEvent::Connected { epoch }
             }
             (step, _) => {
                 if step != 1 {
@@ -290,7 +290,7 @@ impl World {
                     self.nodes[at].held -= 1;
                     self.nodes[at].reset.extend(queue_pair.filter(|_| !fails).map(|made| made.address.queue_pair));
                 }
-                if fails { Event::Failed { epoch } } else { Event::Released { epoch } }
+                if fails { PairEvent::Failed { epoch } } else { PairEvent::Released { epoch } }
             }
         };
         self.event(at, peer, event);
@@ -314,7 +314,7 @@ impl World {
         }
         let seen = link.replay.seen();
         self.transmit(at, peer, Body::Seen(seen));
-        self.event(at, peer, Event::Used);
+        self.event(at, peer, PairEvent::Used);
     }
 
     /// Something is posted on a ready pair.
@@ -338,18 +338,18 @@ impl World {
             return;
         }
         if link.ready.is_none() || link.holds {
-            return self.event(at, peer, Event::Wanted);
+            return self.event(at, peer, PairEvent::Wanted);
         }
-        while self.link(at, peer).replay.may_post(Kind::Frame)
+        while self.link(at, peer).replay.may_post(ItemKind::Frame)
             && let Some(id) = self.link(at, peer).waiting.pop_front()
         {
-            let number = self.link(at, peer).replay.posts(Kind::Frame, id);
+            let number = self.link(at, peer).replay.posts(ItemKind::Frame, id);
             self.transmit(at, peer, Body::Frame { number, id });
-            self.event(at, peer, Event::Used);
+            self.event(at, peer, PairEvent::Used);
         }
     }
 
-    fn arrive(&mut self, from: usize, to: usize, epoch: u32, source: Address, target: Address, body: Body) {
+    fn arrive(&mut self, from: usize, to: usize, epoch: u32, source: PairAddress, target: PairAddress, body: Body) {
         let link = self.link(to, from);
         let here = link.queue_pair.as_ref().filter(|made| (made.address, made.remote) == (target, Some(source)));
         let Some(here) = here.filter(|made| !made.is_broken) else {
@@ -361,17 +361,17 @@ impl World {
         let frame = if let Body::Frame { id, .. } = body { Some(id) } else { None };
         let delay = self.delay();
         self.after(delay, What::Completion { at: from, peer: to, epoch, frame });
-        self.event(to, from, Event::Data { epoch: here });
+        self.event(to, from, PairEvent::Data { epoch: here });
         let link = self.link(to, from);
         match body {
             // Its own end is over already.
             Body::Seen(_) | Body::Handled(_) if link.ready.is_none() => {}
             Body::Seen(number) => {
                 for (fate, number) in link.replay.reopens(number, |_| {}).expect("a number that can be") {
-                    let Fate::Again(id) = fate else { continue };
+                    let ItemFate::Again(id) = fate else { continue };
                     if !self.link(to, from).holds {
                         self.transmit(to, from, Body::Frame { number, id });
-                        self.event(to, from, Event::Used);
+                        self.event(to, from, PairEvent::Used);
                     }
                 }
                 if self.link(to, from).holds {
@@ -380,14 +380,14 @@ impl World {
                 self.post(to, from);
             }
             Body::Frame { number, id } => {
-                assert_eq!(link.replay.arrived(number), Arrival::Next, "{from} to {to}");
+                assert_eq!(link.replay.arrived(number), FrameArrival::Next, "{from} to {to}");
                 assert_eq!(id, link.handled, "{from} to {to}: a frame out of order");
                 link.handled += 1;
                 let may_answer = link.ready.is_some() && !link.holds;
                 self.missing -= 1;
                 if may_answer {
                     self.transmit(to, from, Body::Handled(number));
-                    self.event(to, from, Event::Used);
+                    self.event(to, from, PairEvent::Used);
                 }
             }
             Body::Handled(number) => link.replay.acknowledged(number, |_| {}).expect("a number that can be"),
@@ -401,7 +401,7 @@ impl World {
             frame.into_iter().for_each(|id| link.replay.completed(id, |_| {}));
             link.under_way -= 1;
             if link.under_way == 0 {
-                self.event(at, peer, Event::Acknowledged);
+                self.event(at, peer, PairEvent::Acknowledged);
             }
         }
     }
@@ -412,7 +412,7 @@ impl World {
             && !std::mem::replace(&mut made.is_broken, true)
         {
             let epoch = made.epoch;
-            self.event(at, peer, Event::Broken { epoch });
+            self.event(at, peer, PairEvent::Broken { epoch });
             self.post(at, peer);
         }
     }

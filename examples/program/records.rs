@@ -1,6 +1,4 @@
 //! Files that grow record by record and hold only whole ones: a disk that is full ends the run, not the file's use.
-//!
-//! The program has the module `whole_file` beside this one.
 
 use std::fs::File;
 use std::io::Write;
@@ -10,7 +8,7 @@ use crate::whole_file;
 
 /// A file that records are appended to.
 #[derive(Debug)]
-pub(crate) struct Records {
+pub struct Records {
     name: PathBuf,
     file: File,
     /// Bytes of whole records. None in a descriptor, a device or a pipe, which may have contents of others and is not shortened.
@@ -21,8 +19,8 @@ impl Records {
     /// A new file, or an old one emptied. A descriptor, a device or a pipe is written in place.
     ///
     /// # Errors
-    /// One line that names the file; so for [`append`](Self::append).
-    pub(crate) fn create(name: &Path) -> Result<Self, String> {
+    /// One line that names the file.
+    pub fn create(name: &Path) -> Result<Self, String> {
         let open = || match whole_file::in_place(name)? {
             (_, Some(file)) => Ok((file, None)),
             (target, None) => File::create(target).map(|file| (file, Some(0))),
@@ -32,7 +30,10 @@ impl Records {
     }
 
     /// Appends a record. If that fails the file ends with the record before.
-    pub(crate) fn append(&mut self, record: &[u8]) -> Result<(), String> {
+    ///
+    /// # Errors
+    /// One line that names the file.
+    pub fn append(&mut self, record: &[u8]) -> Result<(), String> {
         if let Err(error) = self.file.write_all(record) {
             // Failing that, the file ends with a part of a record.
             let _ = self.length.map(|length| self.file.set_len(length));
@@ -45,16 +46,16 @@ impl Records {
 
 #[cfg(test)]
 mod tests {
-    use std::fs::{create_dir_all, read, remove_dir_all};
+    use std::fs::{read, remove_dir_all};
     use std::os::fd::AsRawFd;
     use std::os::unix::fs::symlink;
 
     use super::*;
+    use crate::file_names::tests::folder;
 
     #[test]
     fn records_follow_what_a_descriptor_has() {
-        let folder = std::env::temp_dir().join(format!("records-{}-{}", env!("CARGO_CRATE_NAME"), std::process::id()));
-        create_dir_all(&folder).unwrap();
+        let folder = folder("records");
         let path = folder.join("file");
         let mut file = File::create(&path).unwrap();
         let link = folder.join("stdout");

@@ -1,5 +1,4 @@
-//! A picture of curves and points, as SVG or PNG by the file's name. It is drawn in memory and written whole: the program that
-//! draws has the modules `file_names` and `whole_file` beside this one.
+//! A picture of curves and points, as SVG or PNG by the file's name. It is drawn in memory and written whole.
 
 mod png;
 
@@ -21,18 +20,20 @@ const COLOURS: [RGBColor; 5] =
 
 /// What is drawn for one name in the legend.
 #[derive(Debug, Clone)]
-pub(crate) struct Series<'a> {
-    pub(crate) name: &'a str,
-    pub(crate) points: Vec<(f64, f64)>,
+pub struct Series<'a> {
+    /// Its line in the legend.
+    pub name: &'a str,
+    /// Abscissa and ordinate of each.
+    pub points: Vec<(f64, f64)>,
     /// Dots for measurements, a line for what was computed.
-    pub(crate) dots: bool,
+    pub dots: bool,
 }
 
 /// What can be told of a picture's file before anything is computed.
 ///
 /// # Errors
 /// A name that ends neither in `.svg` nor in `.png`; a file that cannot be written.
-pub(crate) fn check(file: &Path) -> Result<(), String> {
+pub fn check(file: &Path) -> Result<(), String> {
     if !matches!(ending(file), Some("svg" | "png")) {
         return Err(format!("cannot draw {}: its name must end in .svg or .png", file.display()));
     }
@@ -43,19 +44,35 @@ pub(crate) fn check(file: &Path) -> Result<(), String> {
 ///
 /// # Errors
 /// As [`check`]; a file that cannot be written, and then what stood there is left.
-pub(crate) fn draw(file: &Path, title: &str, (x, y): (&str, &str), series: &[Series<'_>]) -> Result<(), String> {
+pub fn draw(file: &Path, title: &str, (x, y): (&str, &str), series: &[Series<'_>]) -> Result<(), String> {
     check(file)?;
-    // A font inside the program: none of the system is asked for. Done again it is an error that means "already there".
-    let _ = register_font("sans-serif", FontStyle::Normal, epaint_default_fonts::UBUNTU_LIGHT);
     let failed = |what: &dyn std::fmt::Display| format!("cannot draw {}: {what}", file.display());
     if ending(file) == Some("svg") {
         let mut text = String::new();
+        take_font();
         paint(&SVGBackend::with_string(&mut text, SIZE).into_drawing_area(), title, (x, y), series).map_err(|e| failed(&e))?;
         return whole_file::write(file, text.as_bytes());
     }
-    let mut pixels = vec![255; 3 * SIZE.0 as usize * SIZE.1 as usize];
-    paint(&BitMapBackend::with_buffer(&mut pixels, SIZE).into_drawing_area(), title, (x, y), series).map_err(|e| failed(&e))?;
-    whole_file::write(file, &png::encode(&pixels, SIZE))
+    whole_file::write(file, &bitmap(SIZE, |area| paint(area, title, (x, y), series)).map_err(|e| failed(&e))?)
+}
+
+/// Where a picture of pixels is painted.
+pub type Bitmap<'a> = DrawingArea<BitMapBackend<'a>, Shift>;
+
+/// A PNG file of what `paint` puts on white.
+///
+/// # Errors
+/// Those of `paint`.
+pub fn bitmap<E>(size: (u32, u32), paint: impl FnOnce(&Bitmap<'_>) -> Result<(), E>) -> Result<Vec<u8>, E> {
+    take_font();
+    let mut pixels = vec![255; 3 * size.0 as usize * size.1 as usize];
+    paint(&BitMapBackend::with_buffer(&mut pixels, size).into_drawing_area())?;
+    Ok(png::encode(&pixels, size))
+}
+
+/// Takes a font inside the program: none of the system is asked for. Done again it is an error that means "already there".
+fn take_font() {
+    let _ = register_font("sans-serif", FontStyle::Normal, epaint_default_fonts::UBUNTU_LIGHT);
 }
 
 fn ending(file: &Path) -> Option<&str> {

@@ -9,14 +9,14 @@ use rustix::fs::{Access, access};
 use rustix::io::Errno;
 
 /// A flag and the file that it names, if it is given.
-pub(crate) type Named<'a> = (&'a str, Option<&'a Path>);
+pub type Named<'a> = (&'a str, Option<&'a Path>);
 
 /// Checks the files of a run before it begins. Those in `whole` are written late, from a temporary file beside them; `others` are read, or opened at the
 /// start.
 ///
 /// # Errors
 /// One line: a file of `whole` that cannot be written, or two flags that name one file.
-pub(crate) fn check(whole: &[Named<'_>], others: &[Named<'_>]) -> Result<(), String> {
+pub fn check(whole: &[Named<'_>], others: &[Named<'_>]) -> Result<(), String> {
     let given = |(flag, file): &Named<'_>| Some((flag.to_string(), file.as_ref()?.to_path_buf()));
     let files: Vec<(String, PathBuf)> = whole.iter().chain(others).filter_map(given).collect();
     whole.iter().filter_map(|(_, file)| *file).try_for_each(can_be_written)?;
@@ -88,7 +88,7 @@ pub(crate) fn behind_links(file: &Path) -> Result<PathBuf, Error> {
 }
 
 /// Whether this is the name of a descriptor, such as `/dev/stdout`.
-pub(crate) fn is_descriptor(target: &Path) -> bool {
+fn is_descriptor(target: &Path) -> bool {
     folder_of(target).canonicalize().is_ok_and(|folder| folder.starts_with("/proc"))
 }
 
@@ -103,14 +103,15 @@ pub(crate) fn folder_of(target: &Path) -> &Path {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use std::fs::{Permissions, create_dir_all, hard_link, remove_dir_all, set_permissions, write};
     use std::os::unix::fs::{PermissionsExt, symlink};
 
     use super::*;
 
-    fn folder(name: &str) -> PathBuf {
-        let folder = std::env::temp_dir().join(format!("file-names-{name}-{}-{}", env!("CARGO_CRATE_NAME"), std::process::id()));
+    /// A new folder of a test's own.
+    pub(crate) fn folder(name: &str) -> PathBuf {
+        let folder = std::env::temp_dir().join(format!("program-{name}-{}", std::process::id()));
         create_dir_all(&folder).unwrap();
         folder
     }

@@ -1,4 +1,4 @@
-//! Files that are there whole or not at all. The program has the modules `command_line` and `file_names` beside this one.
+//! Files that are there whole or not at all.
 
 use std::fs::{File, remove_file, rename};
 use std::hash::{BuildHasher, RandomState};
@@ -22,7 +22,7 @@ use crate::file_names::{behind_links, folder_of, is_ordinary};
 ///
 /// # Errors
 /// One line that names the file. What stood there is left as it was, except where it is written in place.
-pub(crate) fn write(file: &Path, contents: &[u8]) -> Result<(), String> {
+pub fn write(file: &Path, contents: &[u8]) -> Result<(), String> {
     write_with(file, |out| out.write_all(contents))
 }
 
@@ -30,7 +30,7 @@ pub(crate) fn write(file: &Path, contents: &[u8]) -> Result<(), String> {
 ///
 /// # Errors
 /// Those of [`write()`], and what `fill` returns.
-pub(crate) fn write_with(file: &Path, fill: impl FnOnce(&mut BufWriter<File>) -> Result<(), Error>) -> Result<(), String> {
+pub fn write_with(file: &Path, fill: impl FnOnce(&mut BufWriter<File>) -> Result<(), Error>) -> Result<(), String> {
     let failed = |error: Error| format!("cannot write {}: {error}", file.display());
     let fill = |out: File| {
         let mut out = BufWriter::new(out);
@@ -115,12 +115,7 @@ mod tests {
     use rustix::process::geteuid;
 
     use super::*;
-
-    fn folder(name: &str) -> PathBuf {
-        let folder = std::env::temp_dir().join(format!("whole-file-{name}-{}-{}", env!("CARGO_CRATE_NAME"), std::process::id()));
-        create_dir_all(&folder).unwrap();
-        folder
-    }
+    use crate::file_names::tests::folder;
 
     #[test]
     fn a_failure_leaves_what_was_there() {

@@ -21,24 +21,24 @@ use signal_hook::{flag, low_level};
 
 /// How to start the job and how to report.
 #[derive(Debug, Clone, Args)]
-pub(crate) struct Start {
+pub struct Start {
     /// Ranks to start; by default one for each core
     #[arg(long, value_parser = positive)]
-    pub(crate) ranks: Option<usize>,
+    pub ranks: Option<usize>,
     /// Network between them, by name
     #[arg(long)]
-    pub(crate) network: Option<String>,
+    pub network: Option<String>,
     /// Count who moves what to whom, and print it as a table at the end
     #[arg(long)]
-    pub(crate) stats: bool,
+    pub stats: bool,
     /// Print one line of JSON instead of a report
     #[arg(long)]
-    pub(crate) json: bool,
+    pub json: bool,
 }
 
 impl Start {
     /// What was asked for; the rest comes from the environment, else from the machine.
-    pub(crate) fn launch(&self) -> Launch {
+    pub fn launch(&self) -> Launch {
         let mut launch = Launch::new();
         if let Some(ranks) = self.ranks {
             launch = launch.ranks(ranks);
@@ -53,8 +53,10 @@ impl Start {
     }
 
     /// Refuses a flag that needs numbers where none are computed.
-    #[allow(dead_code, reason = "not every program has such a flag")]
-    pub(crate) fn needs_computing(&self, job: &Job, flag: &str, is_given: bool) -> Result<(), String> {
+    ///
+    /// # Errors
+    /// One line that names the flag.
+    pub fn needs_computing(&self, job: &Job, flag: &str, is_given: bool) -> Result<(), String> {
         if is_given && job.skips() {
             return Err(format!("{flag} cannot be used with GA_COMPUTING=skip: nothing is computed"));
         }
@@ -62,7 +64,10 @@ impl Start {
     }
 
     /// Rank 0 prints the report: lines for people, or one of JSON.
-    pub(crate) fn report(&self, job: &Job, people: impl Display, json: &serde_json::Value) -> Result<(), Error> {
+    ///
+    /// # Errors
+    /// Its output cannot be written.
+    pub fn report(&self, job: &Job, people: impl Display, json: &serde_json::Value) -> Result<(), Error> {
         if job.rank() != 0 {
             return Ok(());
         }
@@ -72,7 +77,10 @@ impl Start {
 }
 
 /// A whole number of at least 1.
-pub(crate) fn positive(text: &str) -> Result<usize, String> {
+///
+/// # Errors
+/// What is wrong with the text.
+pub fn positive(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(0) => Err("at least 1 is needed".into()),
         Ok(number) => Ok(number),
@@ -81,7 +89,7 @@ pub(crate) fn positive(text: &str) -> Result<usize, String> {
 }
 
 /// A bar on rank 0's terminal, if it has one; `unit` is what is counted, in the plural.
-pub(crate) fn progress_bar(job: &Job, length: usize, unit: &str) -> ProgressBar {
+pub fn progress_bar(job: &Job, length: usize, unit: &str) -> ProgressBar {
     let shown = job.rank() == 0 && std::io::stderr().is_terminal();
     let target = if shown { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
     let style = ProgressStyle::with_template(&format!("{{bar:40}} {{pos}}/{{len}} {unit}, {{eta}} left"))
@@ -90,7 +98,7 @@ pub(crate) fn progress_bar(job: &Job, length: usize, unit: &str) -> ProgressBar 
 }
 
 /// All of `main`: runs the program, and prints one line if it fails or is interrupted.
-pub(crate) fn main<E: Display>(program: &str, run: impl FnOnce() -> Result<(), E>) -> ExitCode {
+pub fn main<E: Display>(program: &str, run: impl FnOnce() -> Result<(), E>) -> ExitCode {
     writes_wait(rustix::stdio::stdout());
     writes_wait(rustix::stdio::stderr());
     say_if_interrupted(program);
@@ -185,7 +193,7 @@ mod tests {
             main("writer", || fs::write(path, "text"));
             return;
         }
-        let path = env::temp_dir().join(format!("command-line-{}-{}", env!("CARGO_CRATE_NAME"), process::id()));
+        let path = env::temp_dir().join(format!("program-{}", process::id()));
         let (_, module) = module_path!().split_once("::").unwrap();
         let script =
             format!("ulimit -f 0; exec \"$0\" --exact --nocapture {module}::a_write_beyond_the_limit_of_files_is_an_error");

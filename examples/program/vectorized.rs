@@ -4,8 +4,7 @@
 ///
 /// What `loops` calls must be inlined into it (`#[inline(always)]`, closures) to be compiled for those vectors too.
 #[inline(always)]
-#[allow(unsafe_code, reason = "a function for instructions that not every processor has")]
-pub(crate) fn vectorized<R>(loops: impl FnOnce() -> R) -> R {
+pub fn vectorized<R>(loops: impl FnOnce() -> R) -> R {
     #[cfg(target_arch = "x86_64")]
     {
         #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]

@@ -1,0 +1,23 @@
+//! What the programs of `examples/` share.
+//!
+//! | module | offers |
+//! |---|---|
+//! | `checkpoints` | a text and arrays from which a run goes on; only with the feature of that name |
+//! | [`command_line`] | flags of every program, a bar on the terminal, one line for an error or an interruption |
+//! | [`file_names`] | what can be told of a user's files before a run |
+//! | [`lines`] | the numbered lines of a user's text |
+//! | `plot` | pictures of curves and points; only with the feature of that name |
+//! | [`records`] | files that grow by whole records |
+//! | [`vectorized`] | loops for the vector instructions of the processor at hand |
+//! | [`whole_file`] | files that are there whole or not at all |
+
+#[cfg(feature = "checkpoints")]
+pub mod checkpoints;
+pub mod command_line;
+pub mod file_names;
+pub mod lines;
+#[cfg(feature = "plot")]
+pub mod plot;
+pub mod records;
+pub mod vectorized;
+pub mod whole_file;

@@ -43,23 +43,25 @@ use super::{
     node::{Member, keeping},
     soft::{Form, Picos, Ranks as Turns},
     start::{
-        Body, Named, Ranks, contain, life,
-        modelled::Modelled,
-        settings::{Computing, NO_DEVICES, Settings},
+        self, Body, NO_DEVICE, Named, Ranks, Variant, contain, life,
+        settings::{Computing, Settings},
     },
 };
 use crate::error::Error;
 pub(crate) use state::Report;
 pub(super) use table::NAMES;
 
-/// The virtual cluster as jobs see it. `run` is [`run_and_say`] with the network that machines with agents take.
-pub(super) const fn network(run: fn(&Settings, &Body<'_>) -> Result<(), Error>) -> Named {
-    Named { name: "simulated", devices: NO_DEVICES, ranks: Ranks::Simulated, run }
-}
+/// The virtual cluster as jobs see it.
+pub(super) const NETWORK: Named = Named {
+    name: "simulated",
+    variants: &[Variant { devices: NO_DEVICE, ranks: Ranks::Simulated, threads: 0, run: run_and_say }],
+    options: &[],
+    modelled: None,
+};
 
 /// Runs a job. Prints what happened if the settings ask for statistics.
-pub(super) fn run_and_say(settings: &Settings, body: &Body<'_>, modelled: Modelled) -> Result<(), Error> {
-    let report = run(settings, body, modelled)?;
+fn run_and_say(settings: &Settings, body: &Body<'_>) -> Result<(), Error> {
+    let report = run(settings, body)?;
     if settings.stats {
         let seconds = report.end.duration().as_secs_f64();
         say(format_args!(
@@ -70,8 +72,8 @@ pub(super) fn run_and_say(settings: &Settings, body: &Body<'_>, modelled: Modell
     Ok(())
 }
 
-/// Runs `body` on every rank and returns when all have ended. Where the machine's nodes have agents, `modelled` joins them.
-pub(super) fn run(settings: &Settings, body: &Body<'_>, modelled: Modelled) -> Result<Report, Error> {
+/// Runs `body` on every rank and returns when all have ended. Where the machine's nodes have agents, code of a network joins them.
+pub(super) fn run(settings: &Settings, body: &Body<'_>) -> Result<Report, Error> {
     let machine = table::machine(settings.machine.as_deref().unwrap_or_default(), settings)?;
     if settings.layers.contains(&Layer::Delayed) {
         return Err(Error::Launch("a simulated network has no layer +delayed: its model says when a put is visible".into()));
@@ -107,7 +109,12 @@ pub(super) fn run(settings: &Settings, body: &Body<'_>, modelled: Modelled) -> R
         world.wake_all();
     };
     let wiring = match machine.agent {
-        Some(_) if nodes > 1 => Some(modelled(settings, world.clone())?),
+        Some(_) if nodes > 1 => {
+            let modelled = start::table::modelled();
+            let modelled =
+                modelled.ok_or_else(|| Error::Launch("no network of this binary has code for machines with agents".into()))?;
+            Some(modelled(settings, world.clone())?)
+        }
         _ => None,
     };
     wiring.iter().for_each(|wiring| world.join(wiring.adapters()));

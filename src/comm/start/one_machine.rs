@@ -7,10 +7,7 @@
 
 use std::sync::Arc;
 
-use super::{
-    Body,
-    settings::{Device, Settings},
-};
+use super::{Body, settings::Settings};
 use crate::{
     comm::{
         Conduit,
@@ -23,14 +20,21 @@ use crate::{
 
 /// A rank's conduit, and the agent that answers others while the rank computes. The agent ends with the rank, even if the conduit
 /// is still held.
-type Joint = (Arc<Conduit>, Option<Agent>);
+pub(super) type Joint = (Arc<Conduit>, Option<Agent>);
 
 /// Waits for the ranks of all machines at the end.
 type AwaitOthers<'a> = &'a dyn Fn() -> Result<(), String>;
 
+/// Joins a rank to those whose memory it has not mapped.
+pub(super) type Joins = fn(&Settings, Member) -> Result<Joint, Error>;
+
 /// Runs a body as one rank of a job of one machine, until no other rank needs it.
-pub(super) fn rank(settings: &Settings, member: Member, body: &Body<'_>) -> Result<(), String> {
-    let (conduit, agent) = joint(settings, member).map_err(|error| error.to_string())?;
+pub(super) fn rank(settings: &Settings, member: Member, body: &Body<'_>, joins: Joins) -> Result<(), String> {
+    let joint = match member.topology().is_all_mapped() {
+        true => Ok((Arc::new(Conduit::mapped(member)), None)),
+        false => joins(settings, member),
+    };
+    let (conduit, agent) = joint.map_err(|error| error.to_string())?;
     run(conduit, agent, settings, body, None)
 }
 
@@ -88,20 +92,15 @@ fn over<W: Wire + 'static>(wire: W, settings: &Settings, member: Member) -> Resu
     Ok((Arc::new(Conduit::with_network(member, layers::stack(&settings.layers, topology.rank(), am))), Some(agent)))
 }
 
-/// The conduit of a rank: the machine itself, or if some memory is not mapped, the machine and a stack of layers on the device's network;
-/// over the mapping, the harshest if none is chosen.
-fn joint(settings: &Settings, member: Member) -> Result<Joint, Error> {
-    if member.topology().is_all_mapped() {
-        return Ok((Arc::new(Conduit::mapped(member)), None));
-    }
+/// Over the mapping: a stack of layers, the harshest if none is chosen.
+pub(super) fn mapping(settings: &Settings, member: Member) -> Result<Joint, Error> {
     let (fabric, topology) = (member.fabric().clone(), member.topology().clone());
-    match settings.device {
-        Device::Mapping => {
-            let layers = layers::harsh(&settings.layers);
-            let network = layers::stack(&layers, topology.rank(), Arc::new(Loopback::new(fabric, topology)));
-            Ok((Arc::new(Conduit::with_network(member, network)), None))
-        }
-        Device::Packets => over(Packets::new(fabric, topology), settings, member),
-        Device::Soft | Device::Sockets | Device::Adapter => unreachable!("a network with a device of its own makes its conduits"),
-    }
+    let layers = layers::harsh(&settings.layers);
+    let network = layers::stack(&layers, topology.rank(), Arc::new(Loopback::new(fabric, topology)));
+    Ok((Arc::new(Conduit::with_network(member, network)), None))
+}
+
+/// Over packets.
+pub(super) fn packets(settings: &Settings, member: Member) -> Result<Joint, Error> {
+    over(Packets::new(member.fabric().clone(), member.topology().clone()), settings, member)
 }

@@ -114,7 +114,7 @@ fn run_here(devices: &impl Devices, settings: &Settings, body: &Body<'_>, start:
 fn run_launched(devices: &impl Devices, started: Started, settings: &Settings, body: &Body<'_>) -> Result<(), Error> {
     let prepare = |connection: &mut Connection, place: &Place| prepare(devices, settings, connection, place);
     shared_memory::run_launched(started, settings, true, prepare, |prepared, settings, member| {
-        let Some((cluster, device)) = prepared else { return one_machine::rank(settings, member, body) };
+        let Some((cluster, device)) = prepared else { return one_machine::rank(settings, member, body, one_machine::mapping) };
         let fabric = member.fabric().clone();
         let is_over = || matches!(fabric.failure(), Some((Some(_), _)));
         let await_others = || launched::await_all(is_over).map_err(|error| error.to_string());

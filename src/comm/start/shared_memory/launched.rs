@@ -20,7 +20,7 @@ use crate::{
             contain,
             launcher::Started,
             life::{Ending, Rank},
-            one_machine,
+            one_machine::{self, Joins},
             settings::Settings,
         },
     },
@@ -31,8 +31,9 @@ use crate::{
 const LOOKS: [Duration; 2] = [Duration::from_micros(100), Duration::from_millis(10)];
 
 /// Runs a body as the rank that this process is.
-pub(super) fn run(started: Started, settings: &Settings, body: &Body<'_>) -> Result<(), Error> {
-    run_over(started, settings, false, |_, _| Ok(()), |(), settings, member| one_machine::rank(settings, member, body))
+pub(super) fn run(started: Started, settings: &Settings, body: &Body<'_>, joins: Joins) -> Result<(), Error> {
+    let as_rank = |(), settings: &Settings, member| one_machine::rank(settings, member, body, joins);
+    run_over(started, settings, false, |_, _| Ok(()), as_rank)
 }
 
 /// As [`run`], where a network joins machines, if it `has_network`. The network's needs are prepared while the ranks meet: if
@@ -54,7 +55,7 @@ pub(in crate::comm) fn run_over<P>(
         }
     };
     let (fabric, topology) = (place.fabric.clone(), place.topology.clone());
-    let of_device = if topology.is_all_mapped() { 0 } else { settings.device.threads() };
+    let of_device = if topology.is_all_mapped() { 0 } else { settings.threads };
     let threads = connection.threads() + Agent::threads(fabric.ranks()) + of_device;
     let running = connection.begin(&fabric);
     let started = Rank::start(place, settings, threads).and_then(|(mut rank, member)| {

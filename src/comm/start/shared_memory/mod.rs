@@ -29,8 +29,9 @@ use rustix::{
 
 use self::{output::Forwarder, statuses::Statuses};
 use super::{
-    Named, Ranks, life, one_machine,
-    settings::{DEVICES, Settings},
+    Body, MAPPING, Named, PACKETS, Ranks, Variant, life,
+    one_machine::{self, Joins, mapping, packets},
+    settings::Settings,
 };
 use crate::{
     comm::{
@@ -44,13 +45,30 @@ pub(super) use launched::run_over as run_launched;
 /// Ranks that are processes of one machine.
 pub(super) const NETWORK: Named = Named {
     name: "shared_memory",
-    devices: DEVICES,
-    ranks: Ranks::Children,
-    run: |settings, body| match settings.launched {
-        Some(started) => launched::run(started, settings, body),
-        None => run(settings, &|member| one_machine::rank(settings, member, body)),
-    },
+    variants: &[
+        Variant {
+            devices: MAPPING,
+            ranks: Ranks::Children,
+            threads: 0,
+            run: |settings, body| run_joined(settings, body, mapping),
+        },
+        Variant {
+            devices: PACKETS,
+            ranks: Ranks::Children,
+            threads: 1,
+            run: |settings, body| run_joined(settings, body, packets),
+        },
+    ],
+    options: &[],
+    modelled: None,
 };
+
+fn run_joined(settings: &Settings, body: &Body<'_>, joins: Joins) -> Result<(), Error> {
+    match settings.launched {
+        Some(started) => launched::run(started, settings, body, joins),
+        None => run(settings, &|member| one_machine::rank(settings, member, body, joins)),
+    }
+}
 
 /// The time that the other ranks have to unwind after the first one failed.
 const GRACE: Duration = Duration::from_millis(500);

@@ -4,8 +4,9 @@
 //! calling the library cannot be ended from outside: when another rank fails it is ended at its next call.
 
 use super::{
-    Named, Ranks, contain, life, one_machine,
-    settings::{DEVICES, Settings},
+    MAPPING, Named, PACKETS, Ranks, Variant, contain, life,
+    one_machine::{self, mapping, packets},
+    settings::Settings,
 };
 use crate::{
     comm::node::{Member, keeping},
@@ -15,9 +16,22 @@ use crate::{
 /// Ranks that are threads of one process.
 pub(super) const NETWORK: Named = Named {
     name: "threads",
-    devices: DEVICES,
-    ranks: Ranks::Threads,
-    run: |settings, body| run(settings, &|member| one_machine::rank(settings, member, body)),
+    variants: &[
+        Variant {
+            devices: MAPPING,
+            ranks: Ranks::Threads,
+            threads: 0,
+            run: |settings, body| run(settings, &|member| one_machine::rank(settings, member, body, mapping)),
+        },
+        Variant {
+            devices: PACKETS,
+            ranks: Ranks::Threads,
+            threads: 1,
+            run: |settings, body| run(settings, &|member| one_machine::rank(settings, member, body, packets)),
+        },
+    ],
+    options: &[],
+    modelled: None,
 };
 
 /// Runs `body` on every rank and returns when all have ended.

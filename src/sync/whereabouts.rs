@@ -1,6 +1,6 @@
-//! Where ranks are: what each rank publishes when it enters a collective, and what others read from it.
+//! Where ranks are: what each rank publishes when it enters a collective, and what others read.
 //!
-//! It publishes two words, without memory ordering: they only help to report missing ranks, and to choose which rank to wait for first.
+//! These two words have no memory ordering: they only help to report missing ranks, and to choose which rank to wait for first.
 //!
 //! ```text
 //!  | group: 40 bits | its members: 16 bits | operation: 8 bits |      | which call: 32 bits | number of the agreement before: 32 bits |

@@ -1,7 +1,6 @@
 //! What a rank does for others when their records arrive.
 //!
-//! The handlers copy, add and apply, and append one answer. They never wait for another node, so two ranks that handle each
-//! other's records always come to an end.
+//! Handlers never wait for another node. So two ranks that handle each other's records always come to an end.
 
 use std::ops::Range;
 

@@ -1,7 +1,5 @@
 //! What this rank keeps of one other endpoint: operations that wait for room, the frames being filled, and what the other one asks for.
-//!
-//! Operations become records in their order. A frame of requests takes credit (`protocol::credit`), so a target that does not poll for a
-//! while holds a bounded number of frames. Answers take no credit, because the rank that asks has room for them.
+//! Operations become records in their order.
 
 use std::{collections::VecDeque, sync::Arc};
 

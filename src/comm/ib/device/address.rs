@@ -1,4 +1,4 @@
-//! Where a port is reached. What it holds is in the words of verbs; the rest of those stands in the parent module.
+//! Where a port is reached, in the words of verbs (`device`).
 
 use std::{fmt, net::Ipv6Addr};
 

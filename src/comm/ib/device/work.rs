@@ -1,4 +1,4 @@
-//! What is posted to a device, and what comes back: values in the words of verbs. The rules stand in `device`.
+//! What is posted to a device, and what comes back. The rules stand in `device`.
 
 /// Where to send datagrams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

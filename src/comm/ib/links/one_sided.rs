@@ -1,8 +1,8 @@
 //! Writes and reads: what goes into and out of the memory of peers without their processors.
 //!
-//! Short pieces are copied through slots, which frames use too, so that they can be posted again when a connection breaks and their callers
-//! go on meanwhile. Long ones go straight: the caller's memory is registered for as long. One that is given up is deregistered at
-//! once, which breaks the connection if its work is still under way; what it was to do is done by nobody then.
+//! Short pieces are copied through the slots of frames. So they can be posted again when a connection breaks, and their callers go on
+//! meanwhile. Long ones go straight, while the caller's memory is registered. One that is given up is deregistered at once, which breaks
+//! the connection if its work is under way. Nobody finishes that work.
 
 use super::{
     super::device::{Access, Device, DeviceRegion, Opcode, Target, WorkPiece},

@@ -1,4 +1,4 @@
-//! Transfers that go straight and are given up: their memory is the caller's again, whatever becomes of the connection.
+//! Straight transfers that are given up: their memory is the caller's again, whatever becomes of the connection.
 
 use super::*;
 

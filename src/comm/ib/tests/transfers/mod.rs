@@ -1,6 +1,6 @@
-//! Puts and gets as writes and reads of the adapter: what they cost, and that connections which break change nothing.
+//! Puts and gets as writes and reads of the adapter: their cost, and that broken connections change nothing.
 //!
-//! Two ranks, each on a machine of its own, with all of the active messages above them. One thread drives both.
+//! One thread drives two ranks, each on its own machine, with all of the active messages above them.
 
 use std::{
     sync::Arc,

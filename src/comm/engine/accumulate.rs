@@ -1,17 +1,14 @@
 //! Accumulates into memory that is not mapped, in one of two ways.
 //!
-//! Where the network announces accumulates and a handler knows the element type, the elements go to their owner, where a processor
-//! adds them under the striped lock that guards them from the processors of its node ([`super::addition`]): one transfer for a block,
-//! one for each element of a list. Elsewhere this rank adds: lock, get, add, put through three buffers, unlock (ARMCI-Gemini
-//! §III-B3, Fig. 6).
+//! If the network announces accumulates and a handler knows the element type, a processor of the owner adds ([`super::addition`]): one
+//! transfer for a block, one for each element of a list. Otherwise this rank locks, gets, adds, puts and unlocks, by turns in three
+//! buffers (ARMCI-Gemini §III-B3, Fig. 6):
 //!
 //! ```text
 //!  buffer 0   get ------- add --- put -------          get ...
 //!  buffer 1               get ------- add --- put -------
 //!  buffer 2                           get ------- add --- put ---
 //! ```
-//!
-//! While one chunk is added, the next is on its way here and the one before on its way back.
 
 use ndarray::Dimension;
 

@@ -1,4 +1,4 @@
-//! Chains of waits: which rank waits for which, followed from one to the next by what ranks publish.
+//! Follows chains of waits: which rank waits for which, by what ranks publish.
 
 use std::collections::HashSet;
 

@@ -1,7 +1,6 @@
 //! Strided transfers: as pipelines of contiguous ones, or as blocks where the network takes them.
 //!
-//! A network that announces blocks gathers short runs better than one transfer for each could go. A long run travels on its own as
-//! well as in a block, and need not be gathered.
+//! Such a network gathers short runs faster than one transfer for each could go. A long run travels as well on its own.
 
 use std::borrow::Cow;
 

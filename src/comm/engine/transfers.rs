@@ -1,4 +1,4 @@
-//! What moves: puts, gets and atomic operations, each a part of a request, at most a window of them in flight.
+//! Puts, gets and atomic operations: each is part of a request, and at most a window of them is in flight.
 
 use std::collections::VecDeque;
 

@@ -1,4 +1,4 @@
-//! Most puts are visible at their target only when it is flushed, or much later: a fence that is missing shows.
+//! Most puts are visible only when their target is flushed, or much later: a missing fence shows.
 
 use std::{
     sync::{Arc, MutexGuard},

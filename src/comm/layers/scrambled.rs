@@ -1,4 +1,4 @@
-//! Nothing happens before a thread polls, and then in any order that the network's promises allow, which are few.
+//! Nothing happens before a thread polls, and then in any order that the network's few promises allow.
 
 use std::sync::{Arc, MutexGuard};
 

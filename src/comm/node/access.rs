@@ -1,4 +1,4 @@
-//! What a rank does with the memory of another that it has mapped, as a network would: checked against the segment, done when it returns.
+//! Operations on another rank's mapped memory, as a network would do them: checked against the segment, done on return.
 
 use std::sync::atomic::{Ordering, fence};
 

@@ -1,18 +1,16 @@
-//! What the engine drives: a member of a machine, a network for ranks whose memory is not mapped, and time.
-//!
-//! Ranks whose memory is mapped are reached through the member, the others through the network. This is the only place that chooses.
+//! What the engine drives (`comm`). Only the conduit chooses between the member and the network.
 //!
 //! # Waiting
 //!
-//! A rank that waits looks at what it waits for, at the node's inboxes, and at the network, in turn. It spins for as long as a sleep and a
+//! A waiting rank looks at what it waits for, at the node's inboxes, and at the network, in turn. It spins for as long as a sleep and a
 //! wake-up would take. Then it sleeps in slices if ranks outnumber cores, or if the network wakes sleepers. Otherwise it spins on, as
-//! MPI does, and answers at once what others ask of it.
+//! MPI does, and answers others at once.
 //!
-//! Where ranks outnumber cores, a network may let the rank sleep until something comes ([`Network::nap`]). A rank that shares memory with no other
-//! sleeps there in long slices. One that does waits for its neighbors too, and nothing that they do ends that sleep. So it sleeps there in short
-//! slices, and only while the network owes it an answer or it answers for others; else on its bell, and on a word as ever.
+//! Where ranks outnumber cores, a network may let the rank sleep until something comes ([`Network::nap`]). Nothing that a neighbor does
+//! ends that sleep. So a rank that shares memory with others sleeps there in short slices, and only while the network owes it an answer
+//! or it answers for others; else on its bell, or on a word.
 //!
-//! In virtual time all of this is the [`VirtualTime`]'s.
+//! In virtual time, [`VirtualTime`] does this.
 
 use std::{
     io,

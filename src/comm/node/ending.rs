@@ -1,4 +1,4 @@
-//! How a process ended, in words. They say "killed" only of SIGKILL, since other signals have other reasons.
+//! How a process ended, in words. Only SIGKILL "killed" it: other signals have other reasons.
 
 /// What a signal did to a rank, to stand behind "rank 1".
 pub(crate) fn ended_by(signal: i32) -> String {

@@ -1,7 +1,7 @@
 //! A network inside one machine: it reaches every rank through the shared mapping, at once.
 //!
-//! It stands below every job of one machine whose memory is hidden, or cut into nodes, so that the protocols of real networks run
-//! anywhere. The [`layers`](crate::comm::layers) make it as harsh as a network may be.
+//! Jobs whose memory is hidden or cut into nodes use it, so that real networks' protocols run anywhere. The
+//! [`layers`](crate::comm::layers) make it harsher.
 
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
-//! One rank's view of its machine's ranks: the memory that it has mapped, and the bell by which it is woken.
+//! One rank's view of its machine: the memory that it has mapped, and the bell that wakes it.
 //!
-//! The arrays load from and store to mapped memory by themselves. Puts and gets come here from groups that have members elsewhere.
+//! Arrays use mapped memory by themselves. Groups that have members elsewhere put and get here.
 
 use std::{
     collections::VecDeque,

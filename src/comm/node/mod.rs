@@ -1,13 +1,11 @@
-//! What the ranks of one node share, whatever network joins the nodes: one mapping, control pages, inboxes, waiting;
-//! and what their supervisors say to those of other machines.
+//! What the ranks of one node share, whatever network joins the nodes; and what their supervisors say to other machines.
 //!
 //! ```text
 //!  | header | rank 0: control, inbox | rank 1 | ... | tables of the topology | segment of rank 0 | segment of rank 1 | ...
 //! ```
 //!
-//! A [`Fabric`] is the mapping; a [`Member`] is one rank's view of it; a [`Conduit`] is a member with a network and time, which is what the
-//! engine drives. Segments are
-//! reserved by address and grown by committing, so that a pointer to any rank's memory is `base + rank * stride + offset`.
+//! A [`Fabric`] is the mapping; a [`Member`] is one rank's view of it. Segments are reserved by address and grow by committing, so any
+//! rank's memory is at `base + rank * stride + offset`.
 
 mod access;
 pub(super) mod agent;

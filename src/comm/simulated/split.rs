@@ -1,7 +1,6 @@
 //! The network of a rank on a machine with agents: between nodes the code of a network, inside a node the model's operations.
 //!
-//! No memory is mapped in virtual time, so ranks of a node reach each other by messages of the model, which stand for loads and stores. The agent
-//! of the node answers for all of its ranks, as on a real node.
+//! These stand for loads and stores. The node's agent answers for all of its ranks, as on a real node.
 
 use std::{io, ops::Range, sync::Arc};
 

@@ -1,8 +1,6 @@
 //! A network for tests: ranks share memory by twos or threes, and the adapter's atomic operations do not exclude the processors'.
 //!
-//! An atomic operation of the adapter reads the word, lets time pass and writes it: nothing else of the adapter comes between,
-//! but a processor may. The adapter may have signals, and keep puts in order, or not. Islands with a [`post`](super::post) also
-//! take strided blocks, and accumulates for their owners.
+//! The adapter reads the word, lets time pass and writes it: a processor may come between.
 
 use std::{
     sync::{Arc, Mutex},

@@ -16,8 +16,9 @@
 //!
 //! A rank that waits for several publishes one, preferably one that leads back to itself. For a lock it publishes the holder, which is
 //! itself if another of its threads holds it. For a signal, which any rank may raise, it also publishes itself. Waits that name the
-//! waiting rank are in a deadlock only if all ranks of the job wait, by the same two conditions (`protocol::waves`). A rank with
-//! threads that its conduit does not know publishes nothing: one may make the missing call.
+//! waiting rank are in a deadlock only if all ranks of the job wait, by the same two conditions (`protocol::waves`). A rank that
+//! computes or waits for a transfer publishes nothing. Neither does one with threads that its conduit does not know: one may make the
+//! missing call.
 //!
 //! # Ranks that have ended
 //!

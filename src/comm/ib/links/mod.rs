@@ -8,7 +8,7 @@
 //! A *slot* names a work. Frames, and copies of what is written or read, lie in slots of registered memory. Where the device uses a
 //! caller's memory directly, that memory is registered for it alone, and the slot has none.
 //!
-//! `protocol::replay` says what is posted again when a queue pair breaks. A peer that stays away, or does not answer, ends the job
+//! `protocol::replay` says what is posted again when a queue pair breaks. A peer that stays away for too long ends the job
 //! (`protocol::absence`).
 //!
 //! | file | contents |

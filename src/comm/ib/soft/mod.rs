@@ -35,7 +35,7 @@
 //!   datagrams, but not in the name of a living process. A stopped process may hold up its senders.
 //! * The connected service has no loss and no congestion. Datagrams are dropped only for the reasons of
 //!   [`Device::post_datagram`](super::device::Device::post_datagram).
-//! * A message is one packet of any length, and takes effect whole.
+//! * A message is one packet of any length: it never fails when a part of it has landed.
 //! * The post refuses a datagram whose memory is not registered. An adapter would say so later.
 
 #[cfg(feature = "_bench")]

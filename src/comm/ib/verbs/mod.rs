@@ -3,7 +3,7 @@
 //! | file | contents |
 //! |---|---|
 //! | `library` | the loaded library; its objects |
-//! | `port`, `gid` | which adapter, port and address are used |
+//! | `port`, `gid`, `partition` | which adapter, port, address and partition are used |
 //! | `unusable` | why there is none |
 //! | `queues` | how deep queues are |
 //! | `pairs` | queue pairs from state to state |

@@ -46,10 +46,10 @@ impl<D: Device> Links<D> {
     /// Begins transfers of copied pieces with a peer: writes, or reads for an origin from a byte on. Returns their number.
     ///
     /// # Safety
-    /// As [`OneSided::write`](wire::OneSided::write) and [`read`](wire::OneSided::read).
+    /// As [`OneSided::write`] and [`OneSided::read`].
     ///
     /// # Errors
-    /// [`Broken`].
+    /// [`Broken`](wire::Broken).
     unsafe fn transfer(&mut self, with: usize, pieces: &[wire::Piece], reads: Option<(u64, usize)>) -> Result<usize> {
         if self.room() < FOR_ANSWERS + pieces.len() {
             self.take_completions()?;

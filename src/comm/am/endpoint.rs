@@ -19,13 +19,13 @@
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use super::{
-    bulk::{BulkTable, Get, Then},
+    bulk::{BulkTable, Get, Then, was_late},
     frame::Frame,
     long_frames::{LongFrames, Use},
     memory::{Over, Segments},
     origins::{Origins, given_up},
     outbox::Outbox,
-    peer::{Op, Peer},
+    peer::{Op, PACKED, Peer},
     regions::Owned,
     route::{Route, Routes},
     wire::{Arrival, BulkKind, Ended, Limits, Piece, Result, Tag, Wire},
@@ -255,9 +255,13 @@ impl<W: Wire> Endpoint<W> {
     fn bulk_ended(&mut self, then: Then, len: usize) -> Result<()> {
         match then {
             Then::Sent(token) => self.events.push(Event::LocalDone(token)),
-            Then::PieceSent(whole) | Then::WentStraight(whole) => {
-                self.events.extend(Arc::into_inner(whole).map(Event::LocalDone))
+            Then::PieceSent { whole, to, begun } => {
+                if was_late(begun) {
+                    self.peer(to).busy = PACKED;
+                }
+                self.events.extend(Arc::into_inner(whole).map(Event::LocalDone));
             }
+            Then::WentStraight(whole) => self.events.extend(Arc::into_inner(whole).map(Event::LocalDone)),
             Then::CameStraight { origin, len, .. } => self.events.extend(self.origins.piece_ended(origin, len)),
             Then::Filled(Get { token, piece_of: None, .. }) => self.events.push(Event::LocalDone(token)),
             Then::GivenUp(Get { token, piece_of: None, .. }) => self.events.push(given_up(token)),

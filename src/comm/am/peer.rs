@@ -17,6 +17,10 @@ use crate::comm::{
 /// Bytes that may be asked for and not be here, and still more be asked for.
 pub(super) const ASKED: usize = 1 << 20;
 
+/// Blocks for a peer that computes are packed: their callers go on at once, where a message from their memory takes until the
+/// peer looks. After this many packed blocks, a message from the caller's memory is tried again.
+pub(super) const PACKED: u32 = 32;
+
 /// An operation that is not yet wholly written into frames.
 #[derive(Debug)]
 pub(super) enum Op {
@@ -158,6 +162,8 @@ pub(super) struct Peer {
     pub(super) signals: Vec<Token>,
     /// Bytes asked for that have not come.
     pub(super) asked: usize,
+    /// Blocks still to be packed into long frames, because the peer was slow to take one from the caller's memory.
+    pub(super) busy: u32,
     /// It is in the list of those that may have something to send.
     pub(super) listed: bool,
     /// Something came since the last beat.

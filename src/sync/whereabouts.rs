@@ -88,7 +88,7 @@ impl Group {
     /// There were other ranks in the job, and all of them have come to their end.
     pub(super) fn is_left_alone(&self) -> bool {
         let conduit = self.inner.engine().conduit();
-        conduit.size() > 1 && conduit.supervision().have_others_ended()
+        conduit.topology().size() > 1 && conduit.supervision().have_others_ended()
     }
 
     /// Whether a rank waits for the orderly end of the job.

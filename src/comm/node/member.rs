@@ -7,10 +7,7 @@ use std::{
     io,
     ops::Range,
     ptr::NonNull,
-    sync::{
-        Arc,
-        atomic::{AtomicU32, Ordering},
-    },
+    sync::{Arc, atomic::Ordering},
     time::{Duration, Instant},
 };
 
@@ -145,10 +142,6 @@ impl Member {
         Ok(())
     }
 
-    pub(super) fn committed(&self) -> u64 {
-        self.fabric.committed().load(Ordering::Relaxed)
-    }
-
     pub(super) fn now(&self) -> Duration {
         self.start.elapsed()
     }
@@ -167,10 +160,5 @@ impl Member {
         if word.load() == seen {
             self.patience.wait(word, seen, limit);
         }
-    }
-
-    #[inline]
-    pub(super) fn over(&self) -> &AtomicU32 {
-        self.fabric.over()
     }
 }

@@ -57,7 +57,7 @@ impl Wanted {
     /// The calling thread is a rank, and records from now on, if it is to tell anything.
     pub(super) fn start(&self, conduit: &std::sync::Arc<Conduit>) {
         if self.any() {
-            let most = if self.trace.is_some() { (MOST_SLICES / conduit.size()).max(LEAST_SLICES) } else { 0 };
+            let most = if self.trace.is_some() { (MOST_SLICES / conduit.topology().size()).max(LEAST_SLICES) } else { 0 };
             let conduit = conduit.clone();
             record::start(Box::new(move || conduit.stamp().1), most);
         }

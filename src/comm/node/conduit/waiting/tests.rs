@@ -1,9 +1,12 @@
 //! How long a rank waits, and where it sleeps.
 
+use std::sync::Arc;
+
 use super::*;
 use crate::comm::{
+    Capabilities, Events, Issued, Operation, Token, Topology,
     kit::mutex::Mutex,
-    node::{Fabric, loopback::Loopback},
+    node::{Fabric, Member, loopback::Loopback},
 };
 
 /// It would wait for an hour.

@@ -12,10 +12,10 @@ impl<W: Wire> Network for Am<W> {
         &self.capabilities
     }
 
-    unsafe fn issue(&self, operation: Operation<'_>, token: Token) -> Issued {
+    unsafe fn issue(&self, operation: &Operation<'_>, token: Token) -> Issued {
         // SAFETY: the caller's promise.
         unsafe {
-            match operation {
+            match *operation {
                 Operation::Put { to, local } => return self.put(to, local, token),
                 Operation::Get { from, local } => self.get(from, local, token),
                 Operation::PutSignal { to, local, signal } => return self.put_signal(to, local, signal, token),

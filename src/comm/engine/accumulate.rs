@@ -48,12 +48,12 @@ pub(crate) fn accumulate_at_owner<T: Accumulate, D: Dimension>(
         return each_run(&loops, |remote, local, _| {
             let block = Strided { loops: &run, local: first.wrapping_offset(local) };
             // SAFETY: as below, of one run.
-            unsafe { engine.issue(call, Direction::Put, add(at.wrapping_add_signed(remote), block)) }
+            unsafe { engine.issue(call, Direction::Put, &add(at.wrapping_add_signed(remote), block)) }
         });
     }
     // SAFETY: all runs lie inside the buffer, which the caller keeps until completion; the block lies inside a live array, whose
     // elements, of the type that `scale` was made of, are apart; the job's accumulate lock is a word of every segment.
-    unsafe { engine.issue(call, Direction::Put, add(at, Strided { loops: &loops, local: first })) }
+    unsafe { engine.issue(call, Direction::Put, &add(at, Strided { loops: &loops, local: first })) }
 }
 
 /// Adds to a request that `scale` times single elements are added by their owners: rank, byte offset, what. As
@@ -70,7 +70,7 @@ pub(crate) fn accumulate_list_at_owners<'a, T: Accumulate>(
         let block = Strided { loops: &element, local: std::ptr::from_ref(from).cast_mut().cast() };
         let add = Operation::Accumulate { to: Remote { rank, offset: at }, block, scale, lock };
         // SAFETY: as in `accumulate_at_owner`, of one element.
-        unsafe { engine.issue(call, Direction::Put, add) }
+        unsafe { engine.issue(call, Direction::Put, &add) }
     })
 }
 

@@ -218,7 +218,7 @@ impl Engine {
         if let Some((id, ranks)) = &begun {
             for &rank in ranks {
                 // SAFETY: a flush touches no memory of the caller. Its end is an event.
-                let _ = unsafe { self.conduit.issue(Operation::Flush { rank }, Token::from(*id)) };
+                let _ = unsafe { self.conduit.issue(&Operation::Flush { rank }, Token::from(*id)) };
             }
         }
         if !joined.is_empty() {

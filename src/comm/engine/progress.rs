@@ -59,7 +59,7 @@ impl Engine {
         self.wait_until(label, || {
             let operation = Operation::Mail { rank, mail: Mail { key, words } };
             // SAFETY: mail touches no memory of the caller.
-            let issued = unsafe { self.conduit.issue(operation, Token::NOBODY) };
+            let issued = unsafe { self.conduit.issue(&operation, Token::NOBODY) };
             (issued != Issued::Full).then_some(())
         })
     }

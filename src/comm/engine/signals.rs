@@ -91,7 +91,7 @@ impl Engine {
         let operation = Operation::PutSignal { to: Remote { rank, offset }, local: Local::of(bytes), signal };
         // SAFETY: the slice is borrowed until the call is complete: `finish_call` does not return before. It is no longer than the
         // network takes, and the callers' types guarantee that `signal` names a word of a committed block.
-        let issued = unsafe { self.issue(&call, direction, operation) };
+        let issued = unsafe { self.issue(&call, direction, &operation) };
         self.finish_call(call, issued)
     }
 

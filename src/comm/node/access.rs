@@ -17,13 +17,13 @@ impl Fabric {
     pub(super) unsafe fn carry_out(
         &self,
         topology: &Topology,
-        operation: Operation<'_>,
+        operation: &Operation<'_>,
         token: Token,
     ) -> (Issued, Option<Event>) {
         let local = |rank| topology.local(rank);
         // SAFETY: the caller's promise.
         unsafe {
-            match operation {
+            match *operation {
                 Operation::Put { to, local: from } => self.write(local(to.rank), to.offset, from),
                 Operation::Get { from, local: to } => self.read(local(from.rank), from.offset, to),
                 Operation::PutSignal { to, local: from, signal } => self.write_signal(local(to.rank), to.offset, from, signal),

@@ -20,7 +20,8 @@ use super::{
     supervision::{Shown, Supervision},
 };
 use crate::comm::{
-    Announcement, Awaited, Capabilities, Connections, Events, Issued, LeaveStep, Network, Operation, Token, Topology, VirtualTime,
+    Announcement, Awaited, Capabilities, Connections, Events, Issued, LeaveStep, Network, Operation, Remote, Token, Topology,
+    VirtualTime,
 };
 
 /// One rank's way to all others.
@@ -127,10 +128,17 @@ impl Conduit {
     /// changes all words that others may change too.
     #[inline]
     fn is_for_processor(&self, operation: &Operation<'_>) -> bool {
-        match operation {
-            Operation::Put { .. } | Operation::Get { .. } | Operation::Mail { .. } => self.is_mapped(operation.rank()),
-            Operation::PutSignal { .. } | Operation::Atomic { .. } | Operation::Flush { .. } => {
-                self.is_coherent(operation.rank())
+        match *operation {
+            Operation::Put { to: Remote { rank, .. }, .. }
+            | Operation::Get { from: Remote { rank, .. }, .. }
+            | Operation::Mail { rank, .. } => self.is_mapped(rank),
+            Operation::PutSignal { to: Remote { rank, .. }, .. } | Operation::Atomic { word: Remote { rank, .. }, .. } => {
+                self.is_coherent(rank)
+            }
+            Operation::Flush { rank } => {
+                // Of a mapped rank too: pairs with the acquire of a thread that learns of it.
+                fence(Ordering::SeqCst);
+                self.is_coherent(rank)
             }
             // Callers copy to memory that they see by themselves.
             Operation::PutBlock { .. } | Operation::GetBlock { .. } | Operation::Accumulate { .. } => false,
@@ -152,15 +160,11 @@ impl Conduit {
     /// # Safety
     /// As [`Operation`] says.
     #[inline]
-    pub(crate) unsafe fn issue(&self, operation: Operation<'_>, token: Token) -> Issued {
+    pub(crate) unsafe fn issue(&self, operation: &Operation<'_>, token: Token) -> Issued {
         let _inside = self.inside();
-        if let Operation::Flush { .. } = operation {
-            // Of a mapped rank too: pairs with the acquire of a thread that learns of it.
-            fence(Ordering::SeqCst);
-        }
         match &self.network {
             // SAFETY: the caller's promise.
-            Some(network) if !self.is_for_processor(&operation) => unsafe { network.issue(operation, token) },
+            Some(network) if !self.is_for_processor(operation) => unsafe { network.issue(operation, token) },
             // SAFETY: as above.
             _ => unsafe { self.member.issue(operation, token) },
         }

@@ -43,10 +43,12 @@ impl Network for Loopback {
         &self.capabilities
     }
 
-    unsafe fn issue(&self, operation: Operation<'_>, token: Token) -> Issued {
+    unsafe fn issue(&self, operation: &Operation<'_>, token: Token) -> Issued {
         // SAFETY: the caller's promise.
         let (issued, event) = unsafe { self.fabric.carry_out(&self.topology, operation, token) };
-        self.done.lock().extend(event);
+        if let Some(event) = event {
+            self.done.lock().push(event);
+        }
         issued
     }
 

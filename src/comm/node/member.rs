@@ -101,7 +101,7 @@ impl Member {
     /// # Safety
     /// As [`Operation`] says.
     #[inline]
-    pub(super) unsafe fn issue(&self, operation: Operation<'_>, token: Token) -> Issued {
+    pub(super) unsafe fn issue(&self, operation: &Operation<'_>, token: Token) -> Issued {
         // SAFETY: the caller's promise.
         let (issued, event) = unsafe { self.fabric.carry_out(&self.topology, operation, token) };
         if let Some(event) = event {

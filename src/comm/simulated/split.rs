@@ -53,7 +53,7 @@ impl Network for Split {
         &self.capabilities
     }
 
-    unsafe fn issue(&self, operation: Operation<'_>, token: Token) -> Issued {
+    unsafe fn issue(&self, operation: &Operation<'_>, token: Token) -> Issued {
         if self.is_near(operation.rank()) {
             // SAFETY: the caller's promise.
             unsafe { self.near.issue(operation, token) }
@@ -61,7 +61,7 @@ impl Network for Split {
             // SAFETY: as above.
             unsafe { self.far.issue(operation, token) }
         } else {
-            self.world.refuse(self.rank, &operation, token)
+            self.world.refuse(self.rank, operation, token)
         }
     }
 

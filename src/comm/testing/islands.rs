@@ -101,10 +101,10 @@ impl Network for Islands {
         &self.capabilities
     }
 
-    unsafe fn issue(&self, operation: Operation<'_>, token: Token) -> Issued {
+    unsafe fn issue(&self, operation: &Operation<'_>, token: Token) -> Issued {
         // SAFETY: the promises are the same.
         unsafe {
-            match operation {
+            match *operation {
                 Operation::PutSignal { .. } => {
                     let _alone = ADAPTER.lock().unwrap();
                     self.ordered.issue(operation, token)
@@ -135,7 +135,7 @@ impl Network for Islands {
         if let Some(desk) = &self.desk {
             for (rank, token) in desk.poll(events) {
                 // SAFETY: a flush touches no memory of the caller.
-                let _ = unsafe { self.harsh.issue(Operation::Flush { rank }, token) };
+                let _ = unsafe { self.harsh.issue(&Operation::Flush { rank }, token) };
             }
         }
         self.ordered.poll(events);

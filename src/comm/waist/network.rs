@@ -69,7 +69,7 @@ pub(crate) trait Network: Send + Sync + fmt::Debug {
     ///
     /// # Safety
     /// As [`Operation`] says.
-    unsafe fn issue(&self, operation: Operation<'_>, token: Token) -> Issued;
+    unsafe fn issue(&self, operation: &Operation<'_>, token: Token) -> Issued;
 
     /// Gives up the transfers of a request that read or write memory of the caller: each is reported as ended, or failed, as soon
     /// as that memory is no longer touched.

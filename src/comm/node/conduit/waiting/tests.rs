@@ -32,7 +32,7 @@ impl Network for Bed {
         self.below.capabilities()
     }
 
-    unsafe fn issue(&self, operation: Operation<'_>, token: Token) -> Issued {
+    unsafe fn issue(&self, operation: &Operation<'_>, token: Token) -> Issued {
         // SAFETY: the caller's promise.
         unsafe { self.below.issue(operation, token) }
     }

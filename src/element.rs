@@ -1,11 +1,7 @@
 //! Element types.
 //!
-//! An [`Element`] is plain data: no padding, every bit pattern valid, no references. So another process can write it at any time
-//! without breaking a Rust invariant, and a new array can have meaningless but initialized contents. The trait is implemented for
-//! every [`bytemuck::Pod`] type, so you can use your own struct if it derives `Pod`.
-//!
-//! [`Accumulate`] adds the arithmetic of accumulate, scale, dot and the other algebra. Integers wrap, as they do in a network
-//! adapter. [`AtomicInteger`] marks the types whose elements support atomic operations.
+//! An [`Element`] is plain data: no padding, every bit pattern valid, no references. So another process can write it at any time without
+//! breaking a Rust invariant, and a new array can have meaningless but initialized contents. Integers wrap, as in a network adapter.
 
 use std::any::TypeId;
 

@@ -1,7 +1,4 @@
-//! The one public error.
-//!
-//! Every failure that a peer, a network, a file or a user can cause is a variant here, with its numbers: which array, what
-//! was requested, what the limits were. Misuse that a program cannot handle panics instead, with the caller's location.
+//! The one public error: failures that a peer, a network, a file or a user can cause.
 
 use std::{borrow::Cow, fmt, io, panic::Location, path::PathBuf};
 

@@ -1,13 +1,12 @@
 //! `a[patch] += alpha * buffer`, atomic for each element against all other accumulates.
 //!
-//! Each array has one rule, fixed at creation by the placement of its group and the type of its elements. So all accumulates exclude
-//! each other:
+//! They exclude each other, because an array has one rule from its creation, by its group's placement and its elements' type:
 //!
 //! | memory of the members | which processor adds |
 //! |---|---|
-//! | all mapped | the calling processor, under the owner's striped lock |
-//! | some not mapped; the network accumulates and knows the type | mapped members: the same; others: a processor of the owner's node, under the same lock |
-//! | some not mapped, otherwise | the calling processor, for all members including the owner: lock by compare-and-swap over the network, get, add and put through three buffers, unlock (ARMCI-Gemini §III-B3, Fig. 6) |
+//! | all mapped | the caller's, under the owner's striped lock |
+//! | some not mapped; the network accumulates and knows the type | mapped members: the same; others: one of the owner's node, same lock |
+//! | some not mapped, otherwise | the caller's, even for the owner, under a lock by network (`comm::engine::accumulate`) |
 
 use ndarray::{ArrayView, Dimension};
 

@@ -1,13 +1,8 @@
 //! What statistics count as an operation.
 //!
-//! A call counts once for each owner that it accesses, with the bytes of the elements there, however many transfers it takes: a patch
-//! in block-cyclic pieces of one owner is one operation; a list whose elements three members own is three. Operations made of several
-//! patches, such as halo updates, count once for each. The rule is the same on every path, so a program's figures do not depend on its
+//! A call counts once for each owner that it accesses, with the bytes of the elements there. So a patch in block-cyclic pieces of one
+//! owner is one operation; a list whose elements three members own is three. All paths count alike, so figures do not depend on the
 //! network.
-//!
-//! The shortest paths contain no counting. While a job counts, they find no memory mapped
-//! ([`Segments`](crate::memory::segments::Segments)) and fall through to the longer paths; these count each operation, and then still
-//! use the processor if the memory is mapped.
 
 use std::collections::BTreeMap;
 

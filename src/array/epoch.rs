@@ -2,66 +2,57 @@
 //!
 //! Inside an owner epoch this rank sees its part as `&mut [T]`, inside a read epoch as `&[T]`. This is sound because
 //!
-//! 1. each rank has one handle, which is not `Clone`, and an epoch holds it `&mut`: no thread of this rank can issue anything on
-//!    the array meanwhile (in a read epoch: nothing but gets);
-//! 2. the start and the end are agreements. They match exactly on the kind of epoch, the array (the fingerprint of an epoch is the
-//!    call itself) and the place in the group's sequence. So while this rank is inside, all members are in the same epoch of the
-//!    same array, and hold their handles `&mut` too;
-//! 3. the start first completes everything that this rank issued on the array, then agrees. When it returns, nothing that any rank
-//!    issued is still in flight;
-//! 4. if the start or the end fails, or the closure unwinds, the handle is poisoned before `&mut` is given back, so every patch of it
-//!    is out of bounds from then on. The job is ended too, so that no other rank waits for an end that never comes.
+//! 1. each rank has one handle, which is not `Clone`. An epoch holds it `&mut`, so no thread of this rank issues anything on the array
+//!    meanwhile (in a read epoch: nothing but gets);
+//! 2. the start and the end are agreements. They match exactly on the kind of epoch, the array (the fingerprint is the call itself, not a
+//!    hash) and the place in the group's sequence. So while this rank is inside, all members are in the same epoch of the same array, and
+//!    hold their handles `&mut` too;
+//! 3. the start first completes everything that this rank issued on the array, then agrees. When it returns, nothing that any rank issued
+//!    is still in flight;
+//! 4. if the start or the end fails, or the closure unwinds, the handle is poisoned before `&mut` is given back: every patch of it is out
+//!    of bounds from then on. The job ends too, so no rank waits for an end that never comes.
 //!
 //! A *ghost epoch* ([`GlobalArray::ghosts`]) is a read epoch whose start also fills this rank's halo. It needs no further agreement,
 //! because
 //!
-//! 5. it reads elements. No rank writes them while any member is in the epoch (points 1 to 3), and earlier writes are complete (3).
-//!    It returns when its own gets are complete;
-//! 6. it writes ghost cells of this rank's own part, before the part becomes a slice. No other rank accesses them: patches lie inside
-//!    the extents, so no operation of another rank names a ghost cell; and only the rank itself fills its halo, under the handle that
-//!    the epoch holds `&mut`. A member that still fills its halo does not conflict with one that already reads its slice: the gets of
-//!    the first read elements of the second, which the second holds as `&[T]` and does not write either.
+//! 5. it reads elements. No rank writes them during the epoch, and earlier writes are complete (1 to 3). It returns when its own gets are
+//!    complete;
+//! 6. it writes ghost cells of this rank's own part, before the part becomes a slice. No patch names a ghost cell, and only the rank
+//!    itself fills its halo, under the handle that the epoch holds `&mut`. If another member already reads its slice, the gets only read
+//!    elements of that slice, which nobody writes.
 //!
-//! [`GlobalArray::ghosts_mut`] is an owner epoch: all members are in it, so no member fills a halo or reads another's elements.
-//! A non-blocking update whose handle was forgotten owns its buffers and never writes the halo.
+//! [`GlobalArray::ghosts_mut`] is an owner epoch: no member fills a halo or reads another's elements. A non-blocking update whose handle
+//! was forgotten owns its buffers and never writes the halo.
 //!
-//! 7. a job may end while a thread of the program is inside an epoch. The memory stays as it is until the array's handle is gone, which the epoch
+//! 7. a job may end while a thread of the program is inside an epoch. The memory stays until the array's handle is gone, which the epoch
 //!    holds (`crate::memory::mapping`). The end of the epoch is an error then.
 //!
 //! # When a process is copied
 //!
-//! Point 1 holds by type, but only inside a process. A copy of a process has copies of its handles and slices. These are the ways to copy
-//! a process, and why two processes never hold the same part:
+//! A copy of a process has copies of handles and slices. Yet two processes never hold the same part:
 //!
-//! * *A rank that calls [`run`](crate::run)* would fork copies of its handles. It gets an error (`crate::job::entry`), on every
-//!   thread of a rank's process. Ranks that are threads share their process, and a job of threads does not fork.
-//! * *`fork`, by the program or a library.* The mapping of a job is not copied into children (`MADV_DONTFORK`), so nothing that a child
-//!   holds leads to memory of the job. libc runs our handler in the child. The handler replaces the segments with inaccessible pages,
-//!   so a copied slice faults and never aliases what the child maps later. It replaces the control pages with private pages, in which
-//!   the job is over. So every call fails, and no rank sees what a child writes by unwinding, by `Drop` or by leaving the body (the
-//!   end of the job, a lock that is free). See `crate::memory::children`.
-//! * *Handlers of `pthread_atfork`.* Those that run before a fork, and in the parent after it, are code of the rank like any other.
-//!   Those in the child run in the order of their registration: after ours, the previous point applies; before ours, the mapping is
-//!   absent and they fault.
-//! * *`clone` as a bare system call, `_Fork`.* The mapping is absent, but nothing takes its place: a handle faults as long as the child
-//!   maps nothing there. Only `unsafe` code creates a process this way, and it must not let the child use its handles.
+//! * *A rank that calls [`run`](crate::run)* gets an error on every thread of its process (`crate::job::entry`).
+//! * *`fork`.* The child has no memory of the job, and its copied slices fault (`crate::memory::children`). In place of the control pages
+//!   it has private ones, in which the job is over. So every call fails, and no rank sees what a child writes by unwinding, by `Drop` or
+//!   by leaving the body.
+//! * *Handlers of `pthread_atfork`.* In the parent they are code of the rank. In the child they run in the order of their registration:
+//!   after ours, the previous point applies; before ours, the mapping is absent and they fault.
+//! * *`clone` as a bare system call, `_Fork`.* Nothing takes the place of the absent mapping: a handle faults as long as the child maps
+//!   nothing there. Only `unsafe` code creates such a process, and it must not let the child use its handles.
 //! * *`clone` with `CLONE_VM`, `vfork`, `posix_spawn`.* No memory is copied: there is one handle, and one more thread.
-//! * *A job that is over* whose arrays a program still holds: a child gets the control pages, which say so, and no segments. A copied slice faults as
-//!   long as the child maps nothing in its place.
+//! * *A job that is over* whose arrays a program still holds: a child gets the control pages, which say so, and no segments. A copied
+//!   slice faults as long as the child maps nothing in its place.
 //! * *`exec`* keeps no memory and closes the memory file. `unshare` and `setns` copy no memory.
 //! * *Checkpoints.* A restored process maps a restored copy of the memory file. It shares nothing with ranks that continued.
 //! * *Kernel interfaces* (`/proc/PID/mem`, `/proc/PID/fd`, `ptrace`) bypass the types of every program.
 //!
-//! The first process of a job over `shared_memory` maps the memory too, but has no handle; it forks the ranks before they have one. A
-//! child that ends, for whatever reason, is not a rank: the library watches the ranks' own processes, not their children.
+//! The first process of a job over `shared_memory` maps the memory too, but never has a handle, and forks the ranks before they have one.
+//! The library watches the ranks' own processes, not their children.
 //!
 //! # Why closures
 //!
-//! Epochs take closures and do not return guards. A guard could be forgotten, and the array would be open again while another rank is
-//! still inside.
-//!
-//! [`GlobalArray::access`] returns the part without an epoch, for programs whose own protocol keeps other ranks away. Its caller must
-//! ensure what points 1 to 3 prove here.
+//! A guard could be forgotten. The array would be open again while another rank is still inside. [`GlobalArray::access`] returns the part
+//! without an epoch; its caller must ensure what points 1 to 3 prove here.
 #![allow(unsafe_code)]
 
 use std::fmt;

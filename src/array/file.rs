@@ -1,12 +1,10 @@
 //! Arrays in `.npy` files, for NumPy and other readers.
 //!
-//! Each member reads and writes the elements that it owns, in runs that are contiguous in the file, at 64-bit offsets; no data pass
-//! through another rank. A file is written next to its target under a temporary name, then replaces the target: each member
-//! syncs what it wrote to disk, then the file itself is synced, then it is renamed, then its directory is synced. A crash during the
-//! call leaves the old file or the new one; after the call, the new one.
+//! Each member reads and writes the elements that it owns, in contiguous runs of the file. A file is written under a temporary name
+//! beside its target: each member syncs what it wrote, then the file is synced, then renamed, then its directory is synced. So a crash
+//! leaves the old file or the new one.
 //!
-//! One member may see a file that another does not. So every step ends in an agreement: the failure of the first member that had one
-//! becomes the error of all.
+//! One member may see a file that another does not. So every step ends in an agreement, and one member's failure is the error of all.
 
 use std::{
     ffi::OsString,

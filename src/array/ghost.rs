@@ -1,30 +1,18 @@
-//! Ghost cells: copies of the elements around each member's block, stored around the block.
-//!
-//! A stencil reads the neighbors of each element. At the edge of a block these are other members' elements. An array with
-//! [`ghosts`](super::Builder::ghosts) keeps a *halo* of these elements around each block, in one local array with it. So the
-//! stencil runs over plain memory from edge to edge. [`distribution::halo`](crate::distribution) has the arithmetic.
+//! Updates of ghost cells. [`distribution::halo`](crate::distribution) has their arithmetic, `array::epoch` the proof of their safety.
 //!
 //! # The update
 //!
-//! An update is two agreements with copies in between. Each member fills its own halo, corners included, by one-sided gets from
-//! the *owners* of the elements: from blocks, never from halos. So there are no phases by axis, and nothing depends on the progress of
-//! a neighbor. Every width works, even if blocks are narrower than the halo or empty, or if a member wraps onto itself. The first
-//! agreement completes earlier writes; after the second, elements may be written again.
+//! An update is two agreements with copies in between. Each member fills its own halo, corners included, by one-sided gets from blocks.
+//! So there are no phases by axis, and nothing depends on the progress of a neighbor. The first agreement completes earlier writes; after
+//! the second, elements may be written again. Updates never fill cells beyond an open boundary; programs use them for boundary values.
 //!
 //! If the group's memory is mapped, the copies are planned when the array is created ([`PlannedCopy`]): an update allocates nothing and
-//! computes no owner. Over a network all boxes of the halo are got at once, to where they belong; only an update that the program holds
-//! in its hands ([`GhostUpdate`]) gets them into memory of its own first, because it may be dropped.
-//!
-//! # Who may access what
-//!
-//! No patch names a ghost cell: patches, lists, algebra and files see only the elements. Only the member that holds a halo writes it:
-//! in an update, at the start of a ghost epoch ([`ghosts`](GlobalArray::ghosts)), or in the program's epoch of
-//! [`ghosts_mut`](GlobalArray::ghosts_mut). Updates never fill cells beyond an open boundary; use them for boundary values.
+//! computes no owner. Over a network all boxes are got at once, directly into the halo. Only a non-blocking update ([`GhostUpdate`]) uses
+//! memory of its own, because the program may drop it.
 //!
 //! # Source
-//! Global Arrays' ghost cells: J. Nieplocha et al., *Advances, applications and performance of the Global Arrays shared memory
-//! programming toolkit*, Int. J. High Perform. Comput. Appl. 20 (2006), §3.6. There an update shifts faces axis by axis between
-//! neighbors, so a halo may not be wider than a block.
+//! J. Nieplocha et al., *Advances, applications and performance of the Global Arrays shared memory programming toolkit*, Int. J. High
+//! Perform. Comput. Appl. 20 (2006), §3.6. There an update shifts faces axis by axis, so a halo may not be wider than a block.
 
 use std::fmt;
 

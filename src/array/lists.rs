@@ -1,13 +1,11 @@
 //! Gather, scatter, scatter-accumulate and scatter-op: single elements by lists of subscripts.
 //!
-//! If memory is mapped, elements are located and their cache lines prefetched some distance ahead of the access. This keeps many cache
-//! misses in flight; a plain loop has only as many as fit the processor's reorder buffer (measured, 64 MiB: 12 ns per element instead
-//! of 5). Accumulates work in batches and hold the locks of all owners in a batch. They take the locks in ascending order of
-//! ranks, so that two lists never deadlock.
+//! If memory is mapped, cache lines are prefetched. A plain loop has only as many cache misses in flight as fit the processor's reorder
+//! buffer (measured, 64 MiB: 12 ns per element instead of 5). Accumulates hold the locks of all owners in a batch, taken in ascending
+//! order of ranks, so that two lists never deadlock.
 //!
-//! Over a network each element is one transfer, with a window of them in flight. Elements of mapped members are loaded and stored
-//! meanwhile. Accumulates work the same way if the owners add. Otherwise an accumulate processes its terms owner by owner, and takes
-//! each lock once.
+//! Over a network each element is one transfer, with a window of them in flight; elements of mapped members follow meanwhile. Accumulates
+//! do the same if the owners add. Otherwise they go owner by owner, and take each lock once.
 
 use std::mem;
 

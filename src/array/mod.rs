@@ -1,28 +1,21 @@
 //! Global arrays: one dense array spread over the members of a group.
 //!
-//! | file | what it does |
+//! | file | contents |
 //! |---|---|
-//! | `builder` | creation: distribution, order, name, first contents |
-//! | `transfer` | get and put of patches |
-//! | `accumulate` | `a[patch] += alpha * buffer`, atomic for each element |
-//! | `element` | load, store and atomics of one element |
-//! | `lists` | gather, scatter, scatter-accumulate |
-//! | `nonblocking`, `scope` | transfers in flight, which own their buffers or borrow them for a scope |
-//! | `remote` | transfers with members whose memory is not mapped |
-//! | `counted` | what statistics count as an operation |
-//! | `file`, `npy` | arrays in `.npy` files |
+//! | `builder` | creation |
+//! | `transfer`, `accumulate` | gets, puts and sums of patches |
+//! | `element`, `lists` | single elements |
+//! | `nonblocking`, `scope` | transfers in flight |
+//! | `remote` | transfers with members that are not mapped |
+//! | `periodic` | patches that wrap around |
+//! | `counted` | what statistics count |
+//! | `file`, `npy` | `.npy` files |
 //! | `epoch`, `owned` | race-free local access |
-//! | `periodic` | patches whose indices wrap around |
-//! | `ghost` | updates of ghost cells: of all, of one side, non-blocking |
-//! | `algebra` | collective operations on whole arrays and patches |
-//! | `matmul` | the product of two matrices |
+//! | `ghost` | updates of ghost cells |
+//! | `algebra`, `matmul` | collective operations |
 //!
-//! The fast path: if a patch lies inside one block of an owner whose memory is mapped, an operation is a bounds check, owner
-//! arithmetic and a copy. It takes no lock, allocates nothing and does not call the conduit. All other patches are cut into
-//! pieces first.
-//!
-//! Nothing here names a conduit. Unsafe code is in `memory` and `comm`, except the blocks of `epoch` that make slices of a part,
-//! and the call of the matrix kernel in `matmul/kernel.rs`.
+//! The fast path: if a patch lies inside one block of an owner whose memory is mapped, an operation is a bounds check, owner arithmetic
+//! and a copy, without lock, allocation or conduit. All other patches are cut into pieces first.
 
 // The order of the methods in the documentation: that of the table at `GlobalArray`.
 mod builder;

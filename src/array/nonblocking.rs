@@ -1,11 +1,8 @@
 //! Transfers that continue while the rank computes. Each owns its buffer.
 //!
-//! The request table owns the buffer of a transfer in flight; after completion the handle owns it. So you may drop or forget a handle
-//! at any time: the buffer lives until the transfer completes, the table keeps nothing afterwards, and the next fence reports a
-//! failure that no `wait` has reported. To lend a buffer instead, use a [scope](crate::Job::scope).
-//!
-//! If the group's memory is mapped, the operation is complete when it is issued: the handle holds the result, and the table has no
-//! entry.
+//! The request table owns the buffer of a transfer in flight; after completion the handle owns it. So you may drop or forget a handle at
+//! any time. The next fence reports a failure that no `wait` has reported. If the group's memory is mapped, the operation is complete
+//! when it is issued, without an entry in the table.
 
 use std::{fmt, panic::Location, sync::Arc};
 

@@ -1,8 +1,4 @@
 //! What a rank sees of an array inside an epoch, or by unchecked access: its own part, as plain memory.
-//!
-//! Without ghost cells a part contains only its elements and is a slice. With ghost cells the elements lie in the middle of a
-//! larger local array: [`OwnedPart`] and [`OwnedPartMut`] show them as a view and have no slice, which would contain ghost cells;
-//! [`GhostPart`] and [`GhostPartMut`] show both.
 
 use ndarray::{
     ArrayView, ArrayViewMut, Dimension, ShapeBuilder, ShapeError, Slice,

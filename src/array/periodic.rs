@@ -1,7 +1,6 @@
-//! Patches of a periodic array: indices that are negative or beyond the extent wrap around.
+//! Patches of a periodic array: indices beyond its edges wrap around, any number of times.
 //!
-//! On each axis a patch is cut where its indices wrap from the last to the first. Each box between cuts is an ordinary patch. A range
-//! may wrap around any number of times.
+//! On each axis a patch is cut where its indices wrap. Each box between cuts is an ordinary patch.
 
 use std::{fmt, ops::Range};
 

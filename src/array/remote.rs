@@ -1,6 +1,4 @@
-//! Transfers with members whose memory is not mapped: a pipeline of contiguous chunks, without packing (ARMCI-Gemini §III-B2).
-//!
-//! The engine keeps at most a window of chunks in flight.
+//! Transfers with members whose memory is not mapped: a pipeline of runs or blocks (`comm::engine::strided`).
 
 use ndarray::Dimension;
 

@@ -1,8 +1,8 @@
 //! Transfers that continue while the rank computes, with borrowed buffers.
 //!
-//! The type system ensures that the buffers outlive the scope, as with `std::thread::scope`. The scope ends when all its transfers have
-//! completed: after the closure, even if the closure fails or unwinds. If completion is impossible while a device may still access a
-//! buffer, the process ends, because nothing else would keep the borrow sound.
+//! The buffers outlive the scope by type, as with `std::thread::scope`. The scope ends when all its transfers have completed, even if the
+//! closure fails or unwinds. If completion is impossible while a device may still access a buffer, the process ends: nothing else keeps
+//! the borrow sound.
 
 use std::{
     cell::{Cell, RefCell},

@@ -1,8 +1,7 @@
 //! Get and put of patches.
 //!
-//! `get_into` and `put` are always inlined up to their shortest path, the single element. If a patch is passed to a function, it is
-//! stored word by word and loaded in pairs of words. Such a load waits until the stores have left the store buffer, and so for all
-//! earlier memory accesses. Measured: 100 ns instead of 10.
+//! `get_into` and `put` are always inlined up to their shortest path, the single element. A patch that is passed to a function is stored
+//! word by word and loaded in pairs of words. Such a load waits until the store buffer is empty. Measured: 100 ns instead of 10.
 
 use ndarray::{Array, ArrayView, ArrayViewMut, Dimension};
 

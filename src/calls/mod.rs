@@ -1,4 +1,4 @@
-//! The program's calls: which line of it each thread is in, and what it spends its time on (`record`).
+//! The program's calls: the line that each thread is in, and what it spends its time on (`record`).
 
 pub(crate) mod record;
 

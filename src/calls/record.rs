@@ -1,9 +1,8 @@
 //! What a rank's thread does, and when: its calls, the waits in them, and the computing that the program declares.
 //!
-//! A rank records while its job prints statistics or writes a trace. Other ranks read one flag of their thread for each call. Only the thread
-//! that runs the rank's body is recorded. Calls inside calls belong to the outer one, except those that the program makes in an epoch.
-//! Elements of mapped memory are read and written without a record. Sums are kept for each phase that the program names; time belongs to the
-//! innermost.
+//! A rank records while its job prints statistics or writes a trace. Otherwise a call reads one flag of its thread. Only the thread of
+//! the rank's body is recorded. Calls inside calls belong to the outer one, except those of the program in an epoch. Accesses to elements
+//! of mapped memory have no record. Time belongs to the innermost phase.
 
 use std::{borrow::Cow, cell::Cell, collections::BTreeMap, panic::Location, time::Duration};
 

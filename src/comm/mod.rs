@@ -1,34 +1,30 @@
-//! The network floor, in floors of its own. Each uses those above it in this table, and none below; the lint looks after that.
+//! The network floor, in floors of its own. Each floor uses only those above it in this table; the lint checks that.
 //!
-//! | folder | what it does |
+//! | folder | contents |
 //! |---|---|
-//! | `kit` | locks, tables of ranks and numbers, random numbers, cores, lines for people |
-//! | `waist` | the boundary: what a network is asked for ([`Operation`]), what it writes ([`Network`]), and their types |
+//! | `kit` | locks, tables, random numbers, lines for people |
+//! | `waist` | the boundary: [`Operation`], [`Network`], their types |
 //! | `protocol` | state machines without I/O |
-//! | `node` | what ranks of one machine share, whatever the network is: mapping, control pages, inboxes, waiting, supervision; the [`Conduit`] |
-//! | `engine` | a rank's requests, from issue to the fence that reports failures, and the protocols for memory that is not mapped |
-//! | `layers` | networks that make another one harsher, or show what it is asked for |
-//! | `soft` | virtual time, models of machines, ranks that run one at a time |
-//! | `am` | active messages: a network made of any wire |
-//! | `start` | how ranks start and meet; the table of networks that jobs name |
-//! | `mpi`, `ib`, `simulated` | the networks |
+//! | `node` | what ranks of a machine share; the [`Conduit`] |
+//! | `engine` | requests; protocols for memory that is not mapped |
+//! | `layers` | networks that make another one harsher, or show it |
+//! | `soft` | virtual time, models of machines, ranks by turns |
+//! | `am` | active messages over any wire |
+//! | `start` | how ranks start and meet; the table of networks |
+//! | `mpi`, `ib`, `simulated` | networks |
 //! | `testing` | networks for tests |
 //!
 //! # The waist
 //!
 //! An [`Operation`] moves bytes between local memory and an offset of a rank's *segment*, changes words there, or delivers mail. A
-//! [`Network`] carries operations out for any rank. A [`Conduit`] is what the engine drives: a [`Member`](node::Member) of a machine, a
-//! network for the ranks whose memory is not mapped, if there are any, and real or virtual time ([`VirtualTime`]).
+//! [`Network`] carries out operations for any rank. The engine drives a [`Conduit`]: a [`Member`](node::Member) of a machine, a network
+//! if some memory is not mapped, and real or virtual time ([`VirtualTime`]). Patches, accumulates, locks, counters, collectives and
+//! request tables exist once, above the waist (`engine`, `crate::sync`, `crate::array`).
 //!
-//! Strided patches, accumulates, locks, counters, collectives and request tables exist once, above the waist (`engine`, `crate::sync`,
-//! `crate::array`). To add a network, write a folder beside `mpi` against the documentation of [`Operation`] and [`Network`], add
-//! its `mod` line here and its line in the table of [`start::table`]. Nothing here uses what is above: who starts a job hands down
-//! [`start::settings`].
-//!
-//! * Every call is made through `&self`, from any thread of the rank.
-//! * `poll` is the only way in: completions and messages are reported there and nowhere else. No callback runs on a thread of the
-//!   driver. Each operation's token is reported exactly once.
-//! * [`Capabilities`] describes the hardware. It announces optional operations; operations that are not announced are never called.
+//! * Every call takes `&self`. Any thread of the rank may call, if the capabilities allow threads.
+//! * `poll` reports all that happens after a call. No callback runs on a thread of the driver. Each token is reported once: by a call
+//!   or by `poll`.
+//! * [`Capabilities`] describes the hardware. Optional operations that it does not announce are never issued.
 //! * Only a conduit or a network reads a clock, parks a thread or spins.
 #![allow(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! The arithmetic of one axis: the only thing in which the layouts differ.
+//! The arithmetic of one axis.
 
 use ndarray::Dimension;
 

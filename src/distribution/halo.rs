@@ -1,15 +1,13 @@
 //! Ghost cells: blocks padded by copies of the elements around them.
 //!
-//! A member of an array with ghost cells keeps its block with a margin, its *halo*, of `w` cells on both sides of each axis. In memory
-//! this is one dense local array. It is longer than the block by `2w` on each axis, and each element of the block is shifted by `w`. So
-//! a padded layout is the layout that it pads, with `w` added to each local index and `2w` to each extent ([`PaddedMap`]). Owners,
-//! offsets, blocks and pieces follow as for any other layout. No index of the array names a ghost cell, and a member without elements
-//! has no ghost cells.
+//! A member's block has a margin, its *halo*, of `w` cells on both sides of each axis, in one dense local array. So a padded layout is
+//! the layout that it pads, with `w` added to each local index and `2w` to each extent ([`PaddedMap`]). No index of the array names a
+//! ghost cell, and a member without elements has none.
 //!
-//! Arithmetic also determines the contents of a ghost cell after an update ([`Distribution::ghost_boxes`]). Cell `l` of an axis copies
-//! index `start - w + l`. Beyond the array's edge this index is taken modulo the extent on a periodic axis; on an open axis the cell
-//! copies nothing. A halo is cut into boxes in which the index is one progression. Each box is read from the *owners* of its elements,
-//! never from another halo. So the width of a halo is not limited: it may be wider than the blocks around it, and wider than the array.
+//! After an update cell `l` of an axis is a copy of index `start - w + l` ([`Distribution::ghost_boxes`]). Beyond the array's edge this
+//! index is taken modulo the extent on a periodic axis; on an open axis the cell copies nothing. A halo is cut into boxes in which the
+//! index is one progression. Each is read from the *owners* of its elements, so a halo may be wider than the blocks around it, or the
+//! array.
 
 use ndarray::Dimension;
 

@@ -1,7 +1,6 @@
 //! A member's own part: its shape in memory and the blocks of the array that it holds.
 //!
-//! On each axis, a member owns the indices of its coordinate. Numbered in order, these are its *local indices*. If parts are dense
-//! arrays, they are also the positions in memory; a tiled part lies tile after tile, and only its blocks are dense arrays.
+//! On each axis, the *local indices* of a member number the indices of its coordinate in order.
 
 use ndarray::Dimension;
 

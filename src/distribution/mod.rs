@@ -1,16 +1,12 @@
-//! Which member owns each element, and where the element lies in the owner's part.
-//!
-//! Pure integer arithmetic. A *member* is an index within the group of the array, `0..members`. This module does not know which rank
-//! that is, or where its memory is.
+//! Which member owns each element, and where the element lies in the owner's part. Pure integer arithmetic.
 //!
 //! # The model
 //!
-//! Each axis is cut into blocks, and the blocks of an axis are dealt to the *coordinates* of a process grid. A member has one
-//! coordinate on each axis; members are numbered in row-major order of their coordinates. A member owns the elements whose index on
-//! every axis belongs to its coordinate there. Members beyond the grid own nothing. A member stores its elements in one *local part*.
-//! This is a dense array in row- or column-major [`Order`]: on each axis the blocks follow each other without gaps, and without
-//! padding except for ghost cells. Or it is tiled: each block is a separate dense array. The
-//! [tutorial](crate::guide::tutorial::ownership) has pictures.
+//! A *member* is an index within the group of the array, `0..members`. Each axis is cut into blocks, which are dealt to the *coordinates*
+//! of a process grid. Members are numbered in row-major order of their coordinates; members beyond the grid own nothing. A member owns
+//! the elements whose index on every axis belongs to its coordinate there. It stores them in one *local part*. This is a dense array in
+//! row- or column-major [`Order`]: on each axis the blocks follow each other without gaps. Or it is tiled: each block is a separate dense
+//! array (`tiles.rs`). The [tutorial](crate::guide::tutorial::ownership) has pictures.
 //!
 //! Five layouts differ only in the arithmetic of one axis (the private trait `AxisMap`) and in whether blocks are tiles:
 //!
@@ -22,36 +18,30 @@
 //! | tiled | as block-cyclic | as block-cyclic |
 //! | tiled-irregular | `k % p`, where cut `k` is the last cut ≤ `i` | the lengths of tiles `k - p`, `k - 2p`, … plus `i - cut` |
 //!
-//! Block-cyclic is ScaLAPACK's map on a row-major process grid with the first block at process 0 (`INDXG2P`, `INDXG2L`), and you can
-//! pass the local part to ScaLAPACK and ELPA. Everything else (owner and offset, the local shape, the blocks of a member, the
-//! pieces of a patch) is written once above the trait.
+//! Block-cyclic is ScaLAPACK's map on a row-major process grid with the first block at process 0 (`INDXG2P`, `INDXG2L`). You can pass the
+//! local part to ScaLAPACK and ELPA. Any layout can be [restricted](Distribution::restricted) to some members.
 //!
-//! `tiles.rs` computes the position of an element in a tiled part. An array [restricted](Distribution::restricted) to some members
-//! uses any of these layouts over the positions in a list of owners; `restricted.rs` maps the position to a member as the last step.
-//!
-//! Blocks, regular or irregular, may be padded by ghost cells (`halo.rs`). A part then has a margin around its elements. Functions about
-//! its *memory* ([`Distribution::part_shape`], strides, offsets) include the margin; functions about its *elements*
-//! ([`Distribution::local_shape`]) do not.
+//! Blocks, regular or irregular, may be padded by ghost cells (`halo.rs`). Functions about a part's *memory*
+//! ([`Distribution::part_shape`], strides, offsets) include this margin; functions about its *elements* ([`Distribution::local_shape`])
+//! do not.
 //!
 //! # How to add a layout
 //!
-//! A new layout that is a product of axes needs one more implementation of `AxisMap` and one more line in the private enum `Layout` (`layout.rs`).
-//! Only `locate.rs`, `local.rs` and `pieces.rs` compute local offsets from local indices, and members from positions.
+//! A product of axes needs one more implementation of `AxisMap` and one more line in the private enum `Layout` (`layout.rs`). Only
+//! `locate.rs`, `local.rs` and `pieces.rs` compute local offsets from local indices, and members from positions.
 //!
 //! # Cost
 //!
-//! Every operation on a single element calls [`Distribution::locate`] or [`Distribution::single`], so these must be fast. Divisions
-//! are multiplications by a precomputed reciprocal (`reciprocal.rs`, exact). The layout is one predictable branch for all axes.
-//! Numbers for each axis are values of the array's own dimension type: no allocation, and constant loop bounds up to six axes. If only
-//! the slowest axis is cut, one division serves all axes (`slabs.rs`). Tiled and restricted arrays are located out of line, which
-//! costs them some nanoseconds and keeps loops over the others short. No table has an entry per member: 4096 members cost as much as
-//! 4.
+//! Every operation on a single element calls [`Distribution::locate`] or [`Distribution::single`]. So divisions are multiplications by a
+//! reciprocal (`reciprocal.rs`), or one division serves all axes (`slabs.rs`); the layout is one predictable branch; and numbers for each
+//! axis have the array's own dimension type: no allocation, and constant loop bounds up to six axes. Tiled and restricted arrays pay some
+//! nanoseconds for a call.
 //!
 //! # Guarantees
 //!
 //! Construction checks everything: the number of elements fits `isize`, blocks and grids are not zero, cuts ascend. After that no method
-//! fails on an index inside the extents. Indices outside are a bug in the caller; only debug builds check them, because
-//! [`IntoPatch`](crate::index::IntoPatch) has already checked them.
+//! fails on an index inside the extents. Only debug builds check for indices outside, because [`IntoPatch`](crate::index::IntoPatch)
+//! already has.
 
 mod axis_map;
 mod build;

@@ -1,7 +1,6 @@
 //! Every distribution against a model that visits each element by itself.
 //!
-//! The model knows the layouts' formulas in their plainest form, one division at a time, and finds the offsets in a part by sorting
-//! and counting its elements.
+//! The model has the layouts' plainest formulas, and finds the offsets in a part by sorting and counting its elements.
 
 use std::collections::{HashMap, HashSet};
 

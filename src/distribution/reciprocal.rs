@@ -1,13 +1,13 @@
 //! Exact division by a number that is known beforehand.
 //!
 //! With `m = floor((2^64 - 1) / d)` there is an `e` of `1..=d` such that `m * d = 2^64 - e`. The high half of `(n + 1) * m` is the
-//! integer part of `(n + 1) / d - (n + 1) * e / (d * 2^64)`. Write `n = q * d + r`: that is `q + (r + 1) / d` less a positive number
-//! of at most 1, so that the high half is `q` or `q - 1`, and `q - 1` only if `r + 1 < (n + 1) * e / 2^64`. One comparison of the
-//! remainder settles it for every `n` below `2^64 - 1`.
+//! integer part of `(n + 1) / d - (n + 1) * e / (d * 2^64)`. Write `n = q * d + r`: that is `q + (r + 1) / d` less a positive number of
+//! at most 1, so that the high half is `q` or `q - 1`, and `q - 1` only if `r + 1 < (n + 1) * e / 2^64`. One comparison of the remainder
+//! settles it for every `n` below `2^64 - 1`.
 //!
-//! The comparison is a branch on purpose. Where the product of extent and divisor is at most `2^64` it is never taken, and for an axis
-//! of `2^40` it is taken for at most one index in `2^24`: predicted, it takes itself off the way that leads to the address. (The usual
-//! estimate `n * floor(2^64 / d)` errs for every multiple of `d`, and always for `d = 1`.)
+//! The comparison is a branch on purpose. Where the product of extent and divisor is at most `2^64` it is never taken, and for an axis of
+//! `2^40` for at most one index in `2^24`: a predicted branch does not delay the address. (The usual estimate `n * floor(2^64 / d)` errs
+//! for every multiple of `d`.)
 
 const _: () = assert!(usize::BITS == 64, "reciprocals and extents are 64-bit numbers");
 

@@ -1,8 +1,7 @@
 //! Arrays of which only some members of the group own parts.
 //!
-//! Such an array is distributed over its *owners* like any other over a whole group: the arithmetic uses positions in the list of
-//! owners as member numbers. Each result maps a position to a member as the last step, and each query about a member starts with its
-//! position. A list of consecutive members is stored as its first member, so it needs no table.
+//! The arithmetic uses positions in the list of *owners* as member numbers. The last step maps a position to a member; a query about a
+//! member first finds its position. A list of consecutive members needs no table.
 //!
 //! # Source
 //! Global Arrays: `GA_Set_restricted`, `GA_Set_restricted_range`.

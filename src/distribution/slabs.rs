@@ -1,8 +1,7 @@
 //! The shortest path to an owner: arrays of which only the slowest axis is cut.
 //!
-//! Such an array is its elements in linear order, dealt out in equal runs: the owner is the linear index divided by the length of a
-//! run, the offset is the remainder. One division serves all axes, the order is in the strides, and no extent of an edge block is
-//! needed. All one-dimensional block arrays are of this kind, and all arrays with one owner.
+//! The elements of such an array are dealt out in linear order, in equal runs: the owner is the linear index divided by the length of a
+//! run, the offset is the remainder. All one-dimensional block arrays are of this kind, and all arrays with one owner.
 
 use ndarray::Dimension;
 

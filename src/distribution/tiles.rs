@@ -1,19 +1,18 @@
 //! Tiles: blocks that are dealt out as in a block-cyclic array, but each contiguous in memory.
 //!
-//! A member's tiles lie behind one another without gaps, in the array's [`Order`] of their places in its part, and each tile is a
-//! dense array in the same order, with the strides of its own shape. So a tile is one contiguous run, whatever is next to it.
+//! A member's tiles lie behind one another without gaps, in the array's [`Order`] of their places in its part. Each is a dense array in
+//! the same order.
 //!
-//! Edge tiles are smaller, and with edges of the caller's choice all of them may differ; yet nothing is padded and no table of tiles
-//! is needed. On axis `a` let a member have `total_a` indices, of which `earlier_a` lie before the tile, which has `size_a`. In
-//! row-major order the tiles before it are those with less on the first axis, then, among its equals there, those with less on the
-//! second, and so on:
+//! Edge tiles, or all tiles with edges of the caller's choice, may differ in size; yet nothing is padded and no table of tiles is needed.
+//! On axis `a` let a member have `total_a` indices, of which `earlier_a` lie before the tile, which has `size_a`. In row-major order the
+//! tiles before it are those with less on the first axis, then, among its equals there, those with less on the second, and so on:
 //!
 //! ```text
 //! offset of the tile = Σ_a  (Π_{b<a} size_b) · earlier_a · (Π_{b>a} total_b)
 //! ```
 //!
-//! which one pass over the axes adds up by Horner's rule; column-major it is the mirror image. Equal tiles have `earlier_a` and
-//! `total_a` by division, as in a block-cyclic array; for tiles of all sizes each axis has a table of its own edges.
+//! One pass over the axes adds this up by Horner's rule; column-major it is the mirror image. Equal tiles have `earlier_a` and `total_a`
+//! by division; for tiles of all sizes each axis has a table of its own edges.
 //!
 //! # Source
 //! Global Arrays: `GA_Set_tiled_proc_grid`, `GA_Set_tiled_irreg_proc_grid`.

@@ -1,12 +1,12 @@
 //! Whether this process, or this thread of it, may start a job.
 //!
 //! A rank may not. Over `shared_memory` it would fork copies of its handles; over `mpi` other ranks might not make the same call; and
-//! programs must not rely on what only some conduits can do. Jobs whose ranks are threads share nothing and copy nothing, so several
-//! of them may run at once, in threads that are not ranks of a job.
+//! programs must not rely on what only some conduits can do. Jobs of threads copy nothing, so several may run at once, in threads that
+//! are not ranks.
 //!
-//! Whether a process runs a job is a fact about the process. No argument of `run` can carry it, because a thread that a rank starts
-//! holds none of the rank's values. So a static word holds it and, for ranks that are threads, a thread-local word. Nothing else of a
-//! job is global. Both words contain the number of the process that wrote them: a forked child inherits the words, but not the job.
+//! A static word says whether the process runs a job, because a thread that a rank starts holds none of the rank's values. Ranks that are
+//! threads have a thread-local word. Both contain the number of the process that wrote them: a forked child inherits the words, but not
+//! the job.
 
 use std::{
     cell::Cell,

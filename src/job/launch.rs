@@ -1,6 +1,4 @@
 //! How a job is started: ranks, network, heap.
-//!
-//! The library reads only `GA_*` variables, never the command line. A program that wants flags sets them in a [`Launch`].
 
 use std::{path::PathBuf, sync::Arc};
 

@@ -1,4 +1,4 @@
-//! Memory of a job: how much is requested, committed and left. How it is requested is said in `sync::memory`.
+//! Memory of a job: how much is requested (`sync::memory`), committed and left.
 
 use super::Job;
 use crate::calls::located;

@@ -1,12 +1,7 @@
 //! A job: the ranks that run one body, from their start to their end.
 //!
-//! A [`Job`] is a value. It holds its conduit, its heap and the group of all ranks; none of this is global. A program may run several
-//! jobs one after the other. Objects that outlive their job return errors. The process knows only that it runs a job (`entry`); a rank
-//! cannot start one.
-//!
-//! A rank succeeds when its body returns `Ok` and all ranks have reached the closing sync, which also reports errors that the program
-//! did not collect. Otherwise it writes the cause where others find it and ends the job: they get `Error::JobEnded` from whatever they
-//! call or wait in, and who started the job gets `Error::RankFailed` with the first rank that failed, and its cause.
+//! A rank succeeds when its body returns `Ok` and all ranks have reached the closing sync, which also reports errors that the program did
+//! not collect. Otherwise it publishes the cause and ends the job. Objects that outlive their job return errors.
 
 mod entry;
 pub(crate) mod launch;

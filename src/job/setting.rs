@@ -1,4 +1,4 @@
-//! A value that the program or the environment may set: how it is found, read, and refused.
+//! A value that the program or the environment may set: how it is found, read and refused.
 
 use std::{env, fmt};
 

@@ -1,7 +1,6 @@
-//! The atomics of what has no lock: the processor's, or under `cfg(loom)` those of a checker that runs every interleaving.
+//! The atomics of types without locks: the processor's, or under `cfg(loom)` those of a checker that runs every interleaving.
 //!
-//! Only types whose models stand beside them take their atomics from here. Under `cfg(loom)` nothing but the models runs: the
-//! checker's atomics are no plain words, and shared memory cannot hold them.
+//! Only types with a model beside them use these. Under `cfg(loom)` only the models run: shared memory cannot hold the checker's atomics.
 
 #[cfg(loom)]
 pub(crate) use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering};

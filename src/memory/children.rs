@@ -1,21 +1,16 @@
 //! Mappings that children of this process do not get.
 //!
-//! `fork` copies every handle of a rank, and a shared mapping stays shared: two processes would then hold `&mut [T]` of the same
-//! pages. So a rank keeps its mapping from its children, in two steps.
+//! After `fork`, two processes would hold `&mut [T]` of the same shared pages (`array::epoch`). So a rank keeps its mapping from its
+//! children, in two steps.
 //!
-//! 1. `MADV_DONTFORK`: the kernel leaves the range out of the child's address space, however the child is made. What a copied handle
-//!    or slice leads to is not there, and touching it is a fault.
-//! 2. The child could get other memory at the same place later, and a copied slice would lead there. So libc's `fork` runs a handler in
-//!    the child (`pthread_atfork`) that takes the place again, before the fork returns there: without access, but for private
-//!    pages at the beginning, where the mapping's owner leaves a mark that its copied handles find. The handler also puts an
-//!    empty file in the place of the mapping's own, so that a child that lives on keeps no memory, and cannot change any.
+//! 1. `MADV_DONTFORK`: the kernel leaves the range out of the child's address space, however the child is made.
+//! 2. The child could map other memory at the same place later. So libc's `fork` runs a handler in the child (`pthread_atfork`) that
+//!    takes the place, before the fork returns there: without access, but for private pages at the beginning, where the mapping's owner
+//!    leaves a mark for its copied handles. The handler also puts an empty file in the place of the mapping's own, so that a child keeps
+//!    no memory, and cannot change any.
 //!
-//! Who makes a process without libc's `fork`, by the bare system call, has the first step alone. `vfork`, `posix_spawn` and threads copy
-//! no memory; `exec` leaves none.
-//!
-//! The list below is the process's, not a job's: handlers take no arguments, and nothing else knows which mappings a process has.
-//! The handler may take no lock and no memory, because other threads of the parent may have held either. So the entries are never
-//! freed, only used again; there are as many as mappings were kept at once.
+//! The list below belongs to the process, because handlers take no arguments. The handler may take no lock and no memory, because other
+//! threads of the parent may have held either. So entries are never freed, only used again.
 
 use std::{
     cell::UnsafeCell,

@@ -1,15 +1,15 @@
-//! Which bytes of a segment are taken: pure arithmetic, no memory.
+//! The free and the taken bytes of a segment: pure arithmetic.
 //!
-//! The heap is symmetric: every rank makes the same calls for what the whole job owns and so finds the same offsets without a
-//! word. What a group owns comes from the upper end, because ranks outside the group know nothing of it. The members agree on the highest offset that is free in the segments of all: holes are used again.
+//! The heap is symmetric: for what the whole job owns, every rank makes the same calls and finds the same offsets without communication.
+//! What a group owns comes from the upper end, because other ranks know nothing of it. An array goes to the highest offset that is free
+//! for all members (`sync::memory`), a new group's own memory below the lowest mark (`sync::create`).
 //!
 //! ```text
 //!  0            low end, first fit              hole            mark        upper end         capacity
 //!  |== world ==|== world ==|....|== world ==|........................|== group ==|== group ==|
 //! ```
 //!
-//! Pages are another matter: each rank knows which ranges of *its* segment have pages, because parts differ in size. Freed
-//! ranges keep theirs until they are trimmed.
+//! Parts differ in size, so each rank knows which ranges of *its* segment have pages. Freed ranges keep theirs until they are trimmed.
 
 use std::{collections::BTreeMap, ops::Range};
 

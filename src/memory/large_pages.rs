@@ -1,13 +1,11 @@
 //! A memory file with large pages, without privileges.
 //!
-//! Random accesses to much memory are as slow as their page-table walks. Pages of 2 MiB make those rare, but memory files of
-//! `memfd_create` have small pages unless an administrator allows more (`shmem_enabled`, `never` on most systems), and reserved
-//! pages (hugetlbfs) are an administrator's matter altogether. A tmpfs that is mounted with `huge=always` has large pages, and
-//! every user may mount one inside a user namespace of its own.
+//! Random accesses to much memory spend their time on page-table walks, which pages of 2 MiB make rare. Files of `memfd_create`
+//! (`shmem_enabled`) and hugetlbfs need an administrator for them. But every user may mount a tmpfs with `huge=always` in a user
+//! namespace.
 //!
-//! So a child makes itself the namespaces, mounts a tmpfs nowhere, opens a file without a name in it, passes it back over a socket
-//! and ends. Its namespaces end with it; the file system lives as long as the file, which lives as long as its users. Where any of
-//! this is forbidden (containers, hardened kernels) the answer is `None`, and small pages do.
+//! So a child makes the namespaces, mounts a tmpfs nowhere, opens a file without a name in it, passes it back over a socket and ends. The
+//! file keeps the file system. Where any of this is forbidden (containers, hardened kernels), pages are small.
 
 use std::{
     env,

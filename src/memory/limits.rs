@@ -1,7 +1,7 @@
 //! How much memory the node has left, and how long a file may be.
 //!
-//! Every limit that can end a process by the OOM killer is read before pages are committed: the kernel's `MemAvailable`, each
-//! enclosing cgroup (version 1 and 2), and `GA_MEMORY` from whoever asks. The smallest binds.
+//! These limits are read before pages are committed, because the OOM killer gives no error: `MemAvailable`, each enclosing cgroup
+//! (version 1 and 2), and the caller's `GA_MEMORY`. The smallest binds.
 
 use std::{
     fmt, fs, io,

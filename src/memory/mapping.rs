@@ -1,23 +1,20 @@
 //! Address space that the ranks of a node share.
 //!
-//! A memory file without a name is mapped once, as large as the address space allows; its pages cost nothing
-//! until they are committed. Nothing is left behind, however the processes end: the kernel frees the file with its last user.
+//! A memory file without a name is mapped once, as large as the address space allows; pages cost nothing until they are committed. The
+//! kernel frees the file with its last user, however the processes end.
 //!
-//! What happens when memory is short was measured: a file of `memfd_create` has no limit of its own, so a page beyond a cgroup's
-//! limit means the OOM killer, never an error, and a size beyond `RLIMIT_FSIZE` kills by `SIGXFSZ`. So [`Mapping::reserve`] looks
-//! at that limit first, and who commits looks at the other [`limits`] first. A file with large pages has the size of all
-//! memory as its limit: beyond it `fallocate` fails, and a touch of a hole would be `SIGBUS`, so what is touched is committed. Huge reservations can fail under
-//! `ulimit -v` or a checker; the caller halves and tries again.
+//! Measured when memory is short: a file of `memfd_create` has no limit of its own, so a page beyond a cgroup's limit means the OOM
+//! killer, never an error, and a size beyond `RLIMIT_FSIZE` kills by `SIGXFSZ`. So [`Mapping::reserve`] looks at that limit, and callers
+//! of `commit` at the other [`limits`]. A file with large pages is limited to the size of all memory: beyond it `fallocate` fails, and a
+//! touch of a hole is `SIGBUS`, so memory is committed before it is touched. If a reservation fails (`ulimit -v`, a checker), the caller
+//! halves it.
 //!
 //! # A mapping that is retired
 //!
-//! A job may end while its program still holds a handle: a transfer that was forgotten, an array in a static. A call of such a handle finds
-//! the job over before it touches memory. But another thread of the program may be past that test, or inside an epoch with a slice of its
-//! part. So [`Mapping::retire`] closes the file and unmaps only addresses that were never committed, which are nearly all. Pages are given
-//! back if no array or other object is left whose memory they are; if one is, they live as long as the last handle, as the memory of a
-//! vector would.
-//!
-//! A child that is made after that gets the control pages, in which its copied handles find the job over. Segments it does not get.
+//! A job may end while its program still holds a handle. A call of such a handle finds the job over before it touches memory. But another
+//! thread may be past that test, or inside an epoch with a slice of its part. So [`Mapping::retire`] closes the file and unmaps only
+//! addresses that were never committed, which are nearly all. Pages are given back if no object is left whose memory they are; otherwise
+//! they live as long as the last handle.
 
 use std::{
     collections::BTreeMap,

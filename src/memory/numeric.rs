@@ -1,8 +1,7 @@
-//! Sums of elements whose type is known by a code: what a message can carry, and a handler add without knowing the program's types.
+//! Sums of elements whose type a message names by a code, [`Numeric`].
 //!
-//! An accumulate that goes to its owner as a message says of the elements no more than which [`Numeric`] they are. The owner's
-//! handler adds them with the kernels that processors use for the same type, so the sums are the same bits on every road. Types
-//! of a program's own have no code; nobody but the program can add them.
+//! The owner's handler adds with the kernels of processors, so the sums are the same bits on every path. Types of a program's own have no
+//! code; only the program can add them.
 
 use std::any::TypeId;
 

@@ -1,9 +1,8 @@
 //! Exposed memory as safe values: one member's part of one array.
 //!
-//! A [`Part`] is memory that any rank may write at any moment; [`Segments`](super::segments::Segments) makes it. It is never a
-//! slice: its methods check bounds and go through relaxed atomics or the kernels, so that races have defined results. Elements are
-//! plain data, so whatever bytes a race leaves are a value. Only [`Part::exclusive`] and [`Part::shared`] make slices of it; they
-//! are unsafe, and the epochs call them with a proof that nobody else can touch the part meanwhile.
+//! Any rank may write a [`Part`] at any moment; [`Segments`](super::segments::Segments) makes it. Its methods check bounds and go through
+//! relaxed atomics or the kernels, so that races have defined results. Elements are plain data, so any bytes are a value. Only
+//! [`Part::exclusive`] and [`Part::shared`] make slices. They are unsafe, and `array::epoch` proves that nobody else touches the part.
 
 use std::{
     marker::PhantomData,

@@ -1,4 +1,4 @@
-//! The loops of a strided transfer in the kernels' words: which levels, from where to where, and how long a run.
+//! A strided transfer in the kernels' words: its levels, from where to where, and the length of a run.
 
 use super::kernels;
 use crate::index::{Level, Loops};

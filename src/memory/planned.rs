@@ -1,8 +1,8 @@
 //! Strided copies that are planned once and run often.
 //!
-//! Planning a strided copy (bounds, loops, levels) costs as much as copying some hundred bytes. What moves the same elements again
-//! and again, a halo, plans its copies when the array is made. A plan holds offsets and no addresses: where the parts lie is said
-//! when it is run, and compared with the parts that it was made for.
+//! A plan (bounds, loops, levels) costs as much as copying some hundred bytes. A halo moves the same elements again and again, so its
+//! copies are planned when the array is made. A plan holds offsets, no addresses: each run gets the parts, and compares them with those
+//! of the plan.
 #![allow(unsafe_code)]
 
 use ndarray::Dimension;

@@ -1,13 +1,12 @@
 //! The lock that guards accumulates into one rank's memory: 63 stripes in one word.
 //!
-//! Bit k is the lock of every range of [`STRIPE`] bytes whose number is k modulo 64; number 63 shares the bit of number 0. A set of
-//! stripes is taken by one compare-and-swap, so a small accumulate takes one bit and a scattered one all of them at the same price;
-//! nobody holds one set while waiting for another, so there is no deadlock among accumulates into one rank, and those who lock
-//! several ranks do so in ascending order. How they are waited for stands in `comm::stripe_lock`.
+//! Bit k is the lock of every range of [`STRIPE`] bytes whose number is k modulo 64; number 63 shares the bit of number 0. One
+//! compare-and-swap takes a set of stripes, so a scattered accumulate costs no more than a small one. No thread holds one set while it
+//! waits for another in the same rank, and locks of several ranks are taken in ascending order, so there is no deadlock. Waiting is in
+//! `comm::engine::stripe_lock`.
 //!
-//! Who needs many stripes may find one of them taken at every look, each time by somebody else. The last bit is for those who have
-//! waited for long: while it is set, by a [`Claim`], nobody else takes any stripe, and the claim waits only for those who hold
-//! some already.
+//! A thread that needs many stripes may find another one taken at every look. After a long wait it sets the last bit, a [`Claim`]: nobody
+//! else takes any stripe then, and the claim waits only for those that are held.
 
 use std::ops::RangeInclusive;
 

@@ -1,12 +1,12 @@
 //! A word in shared memory that ranks wait on.
 //!
-//! One who goes to sleep announces itself in `sleepers`, looks at `value` for a little longer, and only then calls the kernel;
-//! one who stores `value` looks at `sleepers` after. Without a full fence between its store and its look the storer may overlook a
-//! sleeper who announced itself while the store was still in the store buffer. That buffer empties within the time that the sleeper
-//! keeps looking; and if it ever did not, the sleep is short and looked after: a wake-up can come late, never not at all. A full
-//! fence would instead cost every barrier the transfer of a cache line (measured: 0.16 µs against 0.08).
+//! A thread that goes to sleep announces itself in `sleepers`, looks at `value` for a little longer, and only then calls the kernel. A
+//! thread that stores `value` looks at `sleepers` after. Without a full fence in between it may overlook a sleeper that announced itself
+//! while the store was in the store buffer. That buffer empties while the sleeper still looks. If it ever did not, the sleep has a limit:
+//! a wake-up can come late, but is never lost. A full fence would cost every barrier the transfer of a cache line (measured: 0.16 µs
+//! against 0.08).
 //!
-//! The futex is not a private one: the word may be mapped into several processes.
+//! The futex is not private: several processes may map the word.
 
 use std::time::Duration;
 

@@ -1,17 +1,17 @@
-//! The agreement: a barrier that carries a few words.
+//! The agreement: a barrier that carries a few words. Every collective starts with one.
 //!
-//! The *exchanging* members use recursive doubling among the largest power of two of them: in round k, number i exchanges a line with
-//! number i xor 2^k, and both combine their words. Members beyond the power of two fold in before and receive the result after.
+//! The *exchanging* members use recursive doubling: in round k, number i exchanges a line with number i xor 2^k, and both combine their
+//! words. Members beyond the largest power of two fold in before and receive the result after.
 //!
-//! If all members are on one node, or each is on a separate node, all exchange. Otherwise the leaders of the nodes exchange. First
-//! each leader gathers the words of the members on its node, along a binomial tree. At the end it publishes the result in its memory
-//! and wakes its whole node with one call. So an agreement sends as many messages between nodes as if every node had one member.
+//! If all members are on one node, or each is on a separate node, all exchange. Otherwise the leaders of the nodes do, so only they send
+//! messages between nodes. Each leader first gathers the words of its node along a binomial tree. At the end it publishes the result and
+//! wakes its node with one call.
 //!
-//! If ranks outnumber cores, a counter in the leader's memory (a *meeting*) replaces the tree. On a single node this meeting is the
-//! whole agreement, with one wake-all; rounds and trees would make every rank sleep log p times.
+//! If ranks outnumber cores, a counter in the leader's memory (a *meeting*) replaces the tree, and on a single node the rounds too: these
+//! would make every rank sleep log p times.
 //!
-//! The words are the minimum and the maximum of the fingerprints (as the maximum of the complement), and a union, a sum and a maximum of
-//! values that the caller passes. For epochs the fingerprint is the call itself, not a hash of it.
+//! The words are the minimum and the maximum of the fingerprints of the call (operation, array, shape, type, root), and a union, a sum
+//! and a maximum of the caller's values. If fingerprints differ, the call fails on all members. An agreement that fails ends its group.
 
 use std::sync::atomic::Ordering;
 

@@ -1,5 +1,4 @@
-//! The call of the program that a thread is in: its line, and which array it is about. Collectives publish it, so that a rank that waits
-//! can name what a late rank was in.
+//! The call of the program that a thread is in: its line, and its array. Collectives publish it, so that a rank that waits can name it.
 
 use std::panic::Location;
 

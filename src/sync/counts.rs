@@ -1,6 +1,4 @@
-//! What a rank did to the memory of others, counted by operations and bytes, if its job counts at all.
-//!
-//! What counts as one operation is said in `array::counted`, what it costs in `job::stats`.
+//! What a rank did to the memory of others, in operations (`array::counted`) and bytes.
 
 use std::{
     collections::BTreeMap,

@@ -1,7 +1,7 @@
-//! Groups of some members of a group: collective over these members only.
+//! Groups of some members of a group, collective over these members only.
 //!
-//! Members do not know each other's segments yet, so they use messages along a binomial tree. Each sends its mark (how far down its upper
-//! heap has grown) up the tree. The root takes the lowest mark and sends the offset of the group's scratch memory to all.
+//! Members do not know each other's segments yet, so they send messages along a binomial tree. They find the lowest of their marks, the
+//! lower ends of their upper heaps. The group's scratch memory goes below it, unless a dropped group left some (`reclaim`).
 
 use std::ops::Range;
 

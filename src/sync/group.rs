@@ -144,7 +144,7 @@ impl GroupInner {
 
 impl Group {
     pub(crate) fn world(job: Arc<JobState>, scratch: usize) -> Self {
-        let ranks = Members::all(job.conduit().size());
+        let ranks = Members::all(job.conduit().topology().size());
         Self::with(job, ranks, true, 0, scratch)
     }
 

@@ -1,29 +1,22 @@
 //! Barrier, collectives, locks, counters and signals, built over `trait Conduit`.
 //!
-//! | file | what it does |
+//! | file | contents |
 //! |---|---|
-//! | `group` | an ordered set of ranks, and their mapped memory |
-//! | `members` | the ranks of a group: a range, or a list that a process keeps once |
-//! | `nodes` | which members are on which node, and the leader of each |
-//! | `scratch` | a group's own memory in each member's segment, and how members post to it |
-//! | `agreement` | the barrier that carries a few words; every collective starts with it |
-//! | `collectives` | broadcast, reduce, all-reduce, gather, all-gather, all-to-all |
+//! | `group`, `members` | an ordered set of ranks |
+//! | `nodes` | which members are on which node |
 //! | `create` | groups from lists of ranks |
-//! | `state` | what all groups of a rank share: engine, heap, counts |
-//! | `memory` | blocks of memory for the objects of a group |
-//! | `reclaim` | memory of dropped arrays and groups, freed by agreement |
+//! | `scratch` | a group's own memory |
+//! | `agreement` | the barrier that carries a few words |
+//! | `collectives`, `ops` | broadcast, reductions, gathers |
+//! | `state` | what all groups of a rank share |
+//! | `memory`, `reclaim` | blocks for the objects of a group |
 //! | `counts` | what a rank did to the memory of others |
-//! | `whereabouts` | what a rank publishes when it enters a collective; messages about late ranks |
-//! | `words` | words that every member can change atomically, for counters, locks and signals |
-//! | `counter`, `lock`, `signal` | counters, locks and signals |
-//!
-//! Every collective starts with an *agreement*: a barrier that also compares each member's fingerprint of the call (operation, array,
-//! shape, type and root). If they differ, the call fails on all members, and the group becomes unusable. When all members have entered
-//! a collective, all have left the one before, so its scratch memory is free.
+//! | `call`, `whereabouts` | what ranks are in; messages about late ones |
+//! | `words` | words that every member can change atomically |
+//! | `counter`, `lock`, `signal` | made of such words |
 //!
 //! Within a rank, the collectives of one group run one at a time; a second thread gets `Error::Busy`. So does a second thread that
-//! creates or destroys anything in any group: offsets and numbers are equal on all ranks only if each rank creates in sequence. An
-//! agreement that fails in any way ends its group.
+//! creates or destroys anything in any group: offsets and numbers are equal on all ranks only if each rank creates in sequence.
 
 mod agreement;
 pub(crate) mod call;

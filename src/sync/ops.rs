@@ -1,7 +1,6 @@
 //! Operations for reductions: pass one by name, or any closure of two elements.
 //!
-//! The number of members determines the order in which contributions are combined, so results are bitwise equal on every run and on
-//! every member.
+//! The number of members alone determines in which order they combine, so results are bitwise equal on every run and on every member.
 
 use crate::element::Accumulate;
 

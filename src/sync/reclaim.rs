@@ -1,13 +1,12 @@
 //! Blocks that all members have dropped, of arrays and of groups.
 //!
-//! Dropping an array or a group communicates nothing, and another member may still write into this rank's part of its memory. So nothing
-//! is freed at that time. Each creation carries one word: for a window of 64 of the live blocks, a bit for each block that this member
-//! has not dropped yet. A member fences before it sends the word, so its puts into what it dropped are complete. Blocks that all members
-//! have dropped are freed. From one creation to the next the window moves over all live blocks, in the same way on every member, because
-//! the list changes only by agreement.
+//! Dropping communicates nothing, and another member may still write into the block. So nothing is freed yet. Each creation carries one
+//! word: for a window of 64 live blocks, a bit for each that this member has not dropped. A member fences before it sends the word, so
+//! its puts into what it dropped are complete. Blocks that all members have dropped are freed. With each creation the window moves on,
+//! equally on every member, because the list changes only by agreement.
 //!
-//! Creations of a group free blocks of the group's arrays. A dropped group makes no more agreements. So its own memory, and with it what
-//! its arrays had, is freed by creations of groups with the same list of ranks, which members make in the same order.
+//! Creations of a group free blocks of its arrays. A dropped group makes no more agreements. So creations of groups with the same list of
+//! ranks, which members make in the same order, free its own memory and that of its arrays.
 
 /// Blocks of a window.
 const WINDOW: usize = 64;

@@ -4,15 +4,12 @@
 //!  | lines, even | lines, odd | meeting, even | meeting, odd | box 0 | box 1 | ... | box of my own |
 //! ```
 //!
-//! *Lines* carry an agreement: one for each round of the exchange, two for members beyond the largest power of two, and one for
-//! each level of the tree that gathers the words of a node's members at its leader. Two sets alternate, so agreement n + 2 reuses the
-//! set of n. Its writer has left n + 1, which all members entered only after they had read the lines of n. *Boxes* carry data,
-//! [`chunk`](Scratch::chunk) bytes each; they are used inside one collective, between two agreements. The
-//! sender of a second piece waits until the reader has emptied the box and said so.
+//! *Lines* carry an agreement. Two sets alternate, so agreement n + 2 reuses the set of n. Its writer has left n + 1, which all members
+//! entered only after they had read the lines of n. *Boxes* carry data, [`chunk`](Scratch::chunk) bytes each, inside one collective,
+//! between two agreements. The sender of a second piece waits until the reader has emptied the box and said so.
 //!
-//! Agreement numbers wrap around. A line is written in every second agreement, so the number it holds is always that of two agreements
-//! before. A box may stay idle for any time; its line holds [`FULL`] instead of a number, and the reader of a box empties it before
-//! the next agreement.
+//! Agreement numbers wrap around. A line is written in every second agreement, so it always holds the number of two agreements before. A
+//! box may stay idle, so its line holds [`FULL`] instead, and its reader empties it before the next agreement.
 
 use crate::{
     comm::engine::{Engine, Label, Waiter},

@@ -61,7 +61,7 @@ impl JobState {
         // The same calls on every rank, so the same offsets.
         let accumulate_lock = heap.find_low(LOCKS, heap.mark()).map_err(full(LOCKS))?;
         heap.take_low(accumulate_lock, LOCKS);
-        let bytes = Scratch::bytes(conduit.size());
+        let bytes = Scratch::bytes(conduit.topology().size());
         let scratch = heap.find_low(bytes, heap.mark()).map_err(full(bytes))?;
         heap.take_low(scratch, bytes);
         for range in heap.uncommitted(0..heap.low_end()) {

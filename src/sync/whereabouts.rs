@@ -1,6 +1,6 @@
-//! Where ranks are: what each rank publishes when it enters a collective, and what others read from it.
+//! Where ranks are: what each rank publishes when it enters a collective, and what others read.
 //!
-//! It publishes two words, without memory ordering: they only help to report missing ranks, and to choose which rank to wait for first.
+//! These two words have no memory ordering: they only help to report missing ranks, and to choose which rank to wait for first.
 //!
 //! ```text
 //!  | group: 40 bits | its members: 16 bits | operation: 8 bits |      | which call: 32 bits | number of the agreement before: 32 bits |
@@ -88,7 +88,7 @@ impl Group {
     /// There were other ranks in the job, and all of them have come to their end.
     pub(super) fn is_left_alone(&self) -> bool {
         let conduit = self.inner.engine().conduit();
-        conduit.size() > 1 && conduit.supervision().have_others_ended()
+        conduit.topology().size() > 1 && conduit.supervision().have_others_ended()
     }
 
     /// Whether a rank waits for the orderly end of the job.

@@ -1,8 +1,7 @@
 //! 64-bit words that every member can change atomically: the basis of counters, locks and signals.
 //!
-//! Each member holds `count` words, on separate cache lines. The group fixes the path to a word, the processor or the network, for all
-//! members. So the two paths never access one word unless the network allows it (ARMCI-Gemini §III-B3: atomics of the network adapter
-//! are not coherent with those of the processor).
+//! Each member holds `count` words, on separate cache lines. The group fixes one path to a word, by processor or by network, because
+//! atomics of a network adapter may not be coherent with those of the processor (ARMCI-Gemini §III-B3).
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! Copies from array to array and from patch to patch.
 //!
-//! The owner of the destination fetches. If the source's owner is mapped, elements are copied directly from part to part, one block
-//! common to both distributions at a time; otherwise box by box through a private buffer.
+//! The owner of the destination fetches. From a mapped owner each block common to both distributions is copied from part to part.
+//! Otherwise boxes go through a private buffer.
 
 use ndarray::Dimension;
 

@@ -1,7 +1,6 @@
 //! The diagonal of a matrix, and scaling of rows and columns.
 //!
-//! Every member passes the whole list, one value for each position; each member uses the values for the elements that it owns. The
-//! diagonal of a matrix that is not square ends with the shorter axis.
+//! Every member passes the whole list and uses the values for its own elements. A diagonal ends with the shorter axis.
 
 use ndarray::{Array1, Ix2};
 

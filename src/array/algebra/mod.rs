@@ -1,40 +1,34 @@
 //! Algebra on whole arrays and on patches.
 //!
-//! | file | what it does |
+//! | file | contents |
 //! |---|---|
-//! | `elementwise` | fill, scale, map, αx + βy, elementwise products |
-//! | `patch` | patches as operands, `a.at(..)`, and as results, `a.at_mut(..)` |
-//! | `copy` | copies between arrays and patches of any distribution |
-//! | `transpose` | copies with the axes reversed |
-//! | `reduce` | dot products, norms, sums, any reduction |
-//! | `select` | the smallest and the largest element, and where it is |
-//! | `diagonal` | a matrix's diagonal; scaling of rows and columns |
-//! | `symmetrize` | the symmetric and the antisymmetric part of a square matrix |
-//! | `show` | arrays as text, and summaries |
-//! | `walk` | what this rank owns of a patch: in pieces, in runs, in boxes |
+//! | `elementwise` | fill, scale, map, αx + βy, products |
+//! | `patch` | patches as operands and results |
+//! | `copy`, `transpose` | copies of any distribution |
+//! | `reduce`, `select` | sums, norms, products, extremes |
+//! | `diagonal` | diagonals; scaling of rows and columns |
+//! | `symmetrize` | symmetric and antisymmetric parts |
+//! | `show` | arrays as text |
+//! | `walk` | a rank's share of a patch |
 //!
-//! # What every operation guarantees
+//! # Guarantees
 //!
-//! Every operation is collective over the group of the array on which it is called. It starts with a sync: everything that any member
-//! issued before is complete, on all arrays. It ends with a sync: what it wrote is visible to all, and no member still reads its operands.
-//! Both syncs carry a fingerprint of the call. So if members call different operations, or the same one with different arrays or
-//! patches, the call fails on all members. Values (the number to fill with, a closure) are not compared: each member applies its own
-//! value to the elements that it owns.
+//! Every operation is collective over the group of its array. It starts with a sync: what any member issued before is complete, on all
+//! arrays. It ends with a sync: all see the result, and no member still reads operands. Both syncs compare the call, its arrays and its
+//! patches (`sync::agreement`), but no values: each member applies its own number or closure to the elements that it owns.
 //!
-//! Arrays that are used together must be spread over the same ranks in the same order. If they have the same distribution, each rank
-//! works only on its own parts. Otherwise the owner of the result gets what it lacks.
+//! Arrays that are used together must be spread over the same ranks in the same order. With the same distribution, each rank works only
+//! on its own parts. Otherwise the owner of the result fetches.
 //!
-//! # What it may assume
+//! # Assumptions
 //!
-//! No epoch is open, because the handles are borrowed. But other ranks may write: a program that issues one-sided operations while a
-//! collective runs gets unspecified values, but no undefined behavior, because everything goes through
-//! [`Part`](crate::memory::part::Part) or through private buffers of [`BUFFER`] bytes.
+//! No epoch is open, because the handles are borrowed. If other ranks write meanwhile, the result is unspecified, but no access is
+//! undefined: all go through [`Part`](crate::memory::part::Part) or private buffers of [`BUFFER`] bytes.
 //!
-//! # What it takes in virtual time
+//! # Virtual time
 //!
-//! Over a simulated network each member declares the bytes that it reads from memory and writes to it ([`GlobalArray::streamed`]). The
-//! arithmetic, an operation or two for each element, is faster than memory on every machine and is not declared. What a closure of the
-//! program computes is not known.
+//! Each member declares the bytes that it reads and writes ([`GlobalArray::streamed`]), but no arithmetic, which is faster than memory.
+//! What a closure computes is not known.
 
 // The order of the methods in the documentation.
 mod patch;

@@ -1,7 +1,6 @@
-//! Patches as operands: `a.at(s![..])` where a whole-array operation takes `&a`, `a.at_mut(s![..])` where it changes `a`.
+//! Patches as operands: `a.at(s![..])` where an operation takes `&a`, `a.at_mut(s![..])` where it changes `a`.
 //!
-//! Both hold an array and a patch, or the reason why the patch lies outside the array. Naming a patch never fails; the operation that takes
-//! it resolves it into an [`Operand`] and reports the error as its own.
+//! Naming a patch never fails. The operation resolves it into an [`Operand`] and reports errors.
 
 use std::fmt;
 

@@ -1,8 +1,7 @@
 //! Reductions: dot products, norms, sums, and any associative operation.
 //!
-//! Each member reduces its own elements in a fixed order, and the members' values are combined in the order of the group. So the same
-//! call on the same distribution gives bitwise equal results on every run and on every member. Another distribution may round
-//! differently.
+//! Each member reduces its own elements in a fixed order, then the group combines the values (`sync::collectives`). So equal calls give
+//! equal bits, but another distribution may round differently.
 
 use ndarray::{Dimension, Ix1, Ix2};
 

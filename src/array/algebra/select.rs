@@ -1,7 +1,4 @@
-//! The smallest and the largest element, and where it is.
-//!
-//! Of equal elements, the first in row-major order of the whole array is selected, so the result does not depend on the distribution.
-//! NaN precedes every number, as in NumPy: if an array contains NaN, the result is NaN and the position of the first.
+//! The smallest and the largest element, and its place. The distribution does not matter.
 
 use ndarray::{Dimension, IntoDimension};
 

@@ -1,7 +1,6 @@
-//! Arrays as text.
+//! Arrays as text, in the format of ndarray's `Display`, with ellipses from [`MANY`] elements on.
 //!
-//! Arrays are formatted like ndarray's `Display`: the same brackets, and from [`MANY`] elements on the same ellipses. Only member 0
-//! writes. It fetches one row at a time, and only the part of a long row that is shown.
+//! Member 0 fetches one row at a time, and of a long row only what is shown.
 
 use std::{
     fmt::{self, Display},

@@ -1,13 +1,10 @@
 //! The symmetric and the antisymmetric part of a square matrix, in place.
 //!
-//! Elements (i, j) and (j, i) form a pair. One member reads and writes both, so no second matrix is needed. To balance the work, the
-//! matrix is divided into squares. Of two squares that mirror each other, the owner of the lower or of the upper one does the work,
-//! alternating like a chess board, so that a member with many rows at the bottom has no more work than one at the top. In a square on
-//! the diagonal, the owner of the lower element of each pair does the work. The squares do not depend on the distribution, so any
-//! distribution works.
+//! One member reads and writes both elements of a pair (i, j) and (j, i), so no second matrix is needed. For balance, the matrix is
+//! divided into squares, whatever its distribution. Of two squares that mirror each other, the owner of the lower or of the upper one
+//! works, alternating like a chess board. In a square on the diagonal, the owner of the lower element of each pair works.
 //!
-//! A member fetches the mirror image of its own elements into a private buffer, where both are small enough to be read across rows,
-//! and puts it back.
+//! A member fetches the mirror image of its own elements in boxes, small enough to be read across rows, and puts it back.
 
 use std::ops::Range;
 

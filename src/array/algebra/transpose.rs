@@ -1,8 +1,7 @@
 //! Transposition, whole and by patches.
 //!
-//! As in [`copy`](super::copy), the owner of the destination fetches: for each of its blocks, the block of the source with the axes
-//! reversed. If the source's owner is mapped, the transposing kernel copies directly from part to part; otherwise square tiles go
-//! through a private buffer.
+//! As in [`copy`](super::copy), the owner of the destination fetches. From a mapped owner the transposing kernel copies from part to
+//! part. Otherwise square tiles go through a private buffer.
 
 use ndarray::Dimension;
 

@@ -1,7 +1,7 @@
-//! What this rank owns of a patch.
+//! A rank's share of a patch.
 //!
-//! *Pieces* lie in this rank's part with fixed strides. *Runs* are the contiguous ranges of a piece. *Boxes* cut pieces so that each
-//! fits a private buffer.
+//! *Pieces* lie in its part with fixed strides. *Runs* are the contiguous ranges of a piece. *Boxes* cut pieces so that each fits a
+//! private buffer.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! What a read epoch allows besides this rank's part: reads of all the others.
+//! Reads of all members' parts in a read epoch.
 
 use std::fmt;
 

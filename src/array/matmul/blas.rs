@@ -1,24 +1,18 @@
 //! The local product by a BLAS of the system: OpenBLAS, Intel MKL, BLIS, or another with the C interface CBLAS.
 //!
-//! The library is loaded at run time, at the first product of a rank. So the build needs no library, and a process that starts ranks
-//! has not loaded one, nor the threads that some start, when it forks.
-//!
-//! | `GA_BLAS` | library |
-//! |---|---|
-//! | a path or the name of a library | this one; it is an error if it cannot be used |
-//! | `none` | none: the crate's own kernel multiplies |
-//! | not set, or empty | the first of [`KNOWN`] that can be used; otherwise none |
+//! The library is the one of `GA_BLAS` (`guide::environment`), or else the first of [`KNOWN`] that can be used. It is loaded at the first
+//! product of a rank, so a process that forks ranks has neither a library nor its threads.
 //!
 //! # Threads
 //!
 //! The ranks of a node share its cores, so a BLAS gets one thread in each rank, unless the user chose a number ([`CHOICES`]). OpenBLAS
-//! starts its threads when it is loaded, one for each core that the loading thread may use, and a process with other threads has no
-//! search for deadlocks. So the library is loaded while this thread may use one core only.
+//! starts one for each core that the loading thread may use, and a process with other threads has no search for deadlocks. So the loading
+//! thread may use one core only.
 //!
 //! # What CBLAS can describe
 //!
-//! A matrix with unit stride along one axis and a positive stride, not less than the length of its lines, along the other; lengths
-//! and strides are 32-bit integers. Other views go to the crate's own kernel, and so does a product without a sum.
+//! A matrix with unit stride along one axis and a positive stride, not less than the length of its lines, along the other; lengths and
+//! strides are 32-bit integers. Other views, and products without a sum, go to the crate's own kernel.
 //!
 //! # Source
 //! BLAS Technical Forum: Basic Linear Algebra Subprograms Technical Standard, appendix B (the C interface), 2001.

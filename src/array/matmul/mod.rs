@@ -1,39 +1,34 @@
 //! C = α·op(A)·op(B) + β·C.
 //!
-//! | file | what it does |
+//! | file | contents |
 //! |---|---|
-//! | `span` | which rows and columns of C's patch this rank owns |
-//! | `panels` | pieces of op(A) and op(B) copied into private memory |
-//! | `kernel` | the local matrix product: the trait, and a loop for integers |
-//! | `dense` | the kernel for floats and complex numbers, with cache blocking and register tiles |
-//! | `blas` | the kernel for the same by a BLAS of the system, with the feature `blas` |
+//! | `span` | rows and columns of C's patch that this rank owns |
+//! | `panels` | pieces of op(A) and op(B) in private memory |
+//! | `kernel` | the local product; a loop for integers |
+//! | `dense`, `blas` | kernels for floats and complex numbers |
 //! | `scratch` | memory that stays with a thread |
 //! | `views` | what all kernels ask of their views |
 //!
 //! # The algorithm
 //!
-//! SRUMMA: the owner computes. Each rank multiplies into its own part of C and fetches what it needs of A and B by one-sided gets. No
-//! rank sends, and no rank waits for another between the start and the end of C's epoch. Since every layout is a product of
-//! axes, a rank owns some rows times some columns of a patch of C, and these are adjacent in its part whatever the
-//! layout: one matrix for the kernel, not one for each block of a block-cyclic array. In a tiled array each tile is a matrix; the
-//! panels serve all tiles together.
+//! SRUMMA: each rank multiplies into its own part of C and fetches what it needs of A and B. No rank waits for another during C's epoch.
+//! Since every layout is a product of axes, a rank owns some rows times some columns of a patch of C, adjacent in its part: one matrix
+//! for the kernel, even of a block-cyclic array. In a tiled array each tile is a matrix; the panels serve all tiles together.
 //!
 //! 1. All members agree on the call; C's owner epoch starts.
 //! 2. For each tile of own rows, for each block of k: fetch the panel of op(A), rows × k.
 //! 3. For each tile of own columns: fetch the panel of op(B), k × columns; multiply into the part of C, with β the first time.
 //! 4. The epoch ends; an error on one member is an error on all.
 //!
-//! Each rank starts at a different block of k, so that not all ranks read from one owner at a time. Tiles and blocks are as large as
-//! [`PANEL_BYTES`] allows: with fewer of them, less data is fetched and packed more than once.
+//! Each rank starts at a different block of k, so that not all read from one owner at a time.
 //!
-//! Factors are copied even if their memory is this rank's own or mapped: A and B are shared borrows, so another rank may write them at
-//! any time, and the kernel must not read memory that changes. Where all memory is mapped there are no panels: the kernel asks for
-//! blocks that fit the second cache and packs each at once, so a factor passes through memory once. A BLAS packs by itself, so it
-//! gets panels always.
+//! Factors are copied even if their memory is mapped or this rank's own: another rank may write them at any time, and the kernel must not
+//! read memory that changes. Where all memory is mapped there are no panels: the kernel packs blocks that fit the second cache at once,
+//! so a factor passes through memory once. A BLAS packs by itself, so it always gets panels.
 //!
 //! # Source
-//! M. Krishnan, J. Nieplocha: SRUMMA: a matrix multiplication algorithm suitable for clusters and scalable shared memory systems,
-//! IPDPS 2004. We omit its overlap of a get with the previous multiplication, which mapped memory does not need.
+//! M. Krishnan, J. Nieplocha: SRUMMA: a matrix multiplication algorithm suitable for clusters and scalable shared memory systems, IPDPS
+//! 2004. We omit its overlap of a get with the previous multiplication, which mapped memory does not need.
 
 #[cfg(feature = "blas")]
 mod blas;

@@ -1,4 +1,4 @@
-//! Memory that stays with a thread from one product to the next: fresh pages cost more than the copy into them.
+//! Memory that stays with a thread between products: fresh pages cost more than the copy into them.
 
 use std::{cell::Cell, thread::LocalKey};
 

@@ -1,4 +1,4 @@
-//! What all kernels ask of their views: shapes that go together, and the result scaled.
+//! What all kernels ask of their views: matching shapes, and the result scaled.
 
 use ndarray::{ArrayView2, ArrayViewMut2};
 

@@ -1,5 +1,5 @@
-//! What the agent's thread does for its rank: it answers others, and sleeps in between. Where ranks share cores, a thread of the program
-//! that waits sleeps in its place.
+//! What the agent's thread does for its rank: it answers others, and sleeps in between. Where ranks share cores, a waiting thread of the
+//! program sleeps in its place.
 
 use std::{
     sync::{

@@ -1,39 +1,31 @@
-//! A rank's side of the active messages: what it sends, what arrives, what it waits for.
-//!
-//! One thread of the rank at a time works on it, a caller's or the agent's, so the wire is never entered twice.
+//! A rank's side of the active messages. One thread at a time works on it, a caller's or the agent's, so the wire is never entered twice.
 //!
 //! ```text
 //!   put, get ...  ->  queue of the peer  ->  frame being filled  --poll-->  wire
 //!   wire  ->  records in their order: copy, add, apply, answer  ->  frame of answers  ->  wire
 //! ```
 //!
-//! What is written one after the other without a poll between shares a frame: elements of a list, chunks of a patch. A poll sends
-//! what is there. But puts and accumulates whose callers have all that they wait for may wait for company during [`PATIENT_POLLS`]
-//! polls, if there is a thread that sends them should nobody poll again. A signal leaves at once with all that was written before
-//! it, because another rank waits for it; without credit, or behind a bulk message, as soon as those let it.
-//!
-//! A handler never waits. A record that cannot be handled yet keeps its place, and so does everything behind it
-//! (`protocol::rendezvous`). Answers go into a frame of their own; a frame that the wire has no room for is kept until there is
-//! (`outbox`).
+//! Records written without a poll in between share a frame, which the next poll sends. Puts and accumulates whose callers wait for nothing
+//! more may wait for company during [`PATIENT_POLLS`] polls, if a thread sends them should nobody poll again. Another rank waits for a
+//! signal, so it leaves with all before it as soon as credit and bulk messages let it.
 //!
 //! # Bulk messages
 //!
-//! A short frame costs little time and much for each byte. So bulk messages carry long contiguous puts and gets, from and into
-//! the memory that they are for. Strided and accumulated bytes travel in pieces once they are many: from or into the caller's
-//! memory if it holds them packed, else written into *long frames* (`long_frames`), as answers are. A record in the ordinary
-//! frame announces each, and so keeps their place in the order. [`BulkLimits`](super::wire::BulkLimits) says from which lengths
-//! on.
+//! A frame costs little time to send, but much for each byte. So bulk messages carry long contiguous puts and gets, from and into the
+//! memory that they are for. Many strided or accumulated bytes go in pieces: from or into the caller's memory if that holds them packed,
+//! else in *long frames* (`long_frames`), as answers do. A record announces each message and keeps its place in the order.
+//! [`BulkLimits`](super::wire::BulkLimits) has the lengths.
 
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use super::{
-    bulk::{BulkTable, Get, Then},
+    bulk::{BulkTable, Get, Then, was_late},
     frame::Frame,
     long_frames::{LongFrames, Use},
     memory::{Over, Segments},
     origins::{Origins, given_up},
     outbox::Outbox,
-    peer::{Op, Peer},
+    peer::{Op, PACKED, Peer},
     regions::Owned,
     route::{Route, Routes},
     wire::{Arrival, BulkKind, Ended, Limits, Piece, Result, Tag, Wire},
@@ -263,9 +255,13 @@ impl<W: Wire> Endpoint<W> {
     fn bulk_ended(&mut self, then: Then, len: usize) -> Result<()> {
         match then {
             Then::Sent(token) => self.events.push(Event::LocalDone(token)),
-            Then::PieceSent(whole) | Then::WentStraight(whole) => {
-                self.events.extend(Arc::into_inner(whole).map(Event::LocalDone))
+            Then::PieceSent { whole, to, begun } => {
+                if was_late(begun) {
+                    self.peer(to).busy = PACKED;
+                }
+                self.events.extend(Arc::into_inner(whole).map(Event::LocalDone));
             }
+            Then::WentStraight(whole) => self.events.extend(Arc::into_inner(whole).map(Event::LocalDone)),
             Then::CameStraight { origin, len, .. } => self.events.extend(self.origins.piece_ended(origin, len)),
             Then::Filled(Get { token, piece_of: None, .. }) => self.events.push(Event::LocalDone(token)),
             Then::GivenUp(Get { token, piece_of: None, .. }) => self.events.push(given_up(token)),

@@ -1,8 +1,7 @@
 //! Memory that an endpoint opens and shuts for the ranks that it answers for.
 //!
-//! Peers reach the memory of a rank by the adapter of its endpoint, so that one has to know it. A rank that commits memory, or gives some back, has
-//! its agent open or shut it: it writes the *errand* on its control page, which the ranks of a machine share, and waits. The agent looks
-//! whether errands were brought whenever it looks at the network. A rank that is its own agent does the same, so there is one way.
+//! Peers reach a rank's memory through the adapter of its endpoint. So a rank that commits or gives back memory writes an *errand* on its
+//! control page, which its machine shares, and waits. The agent looks for errands whenever it looks at the network, also for itself.
 
 use std::{
     io::{self, ErrorKind},

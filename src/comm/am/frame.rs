@@ -1,16 +1,14 @@
 //! What ranks of different nodes write to each other: *records*, gathered into *frames*.
 //!
-//! A frame is one message: two words of its own, then records one behind the other. All is counted in words of eight bytes.
+//! A frame is one message, counted in words of eight bytes.
 //!
 //! ```text
 //!  frame   | words used, frames acknowledged | flags | record | record | ...
 //!  record  | kind, words, levels, aux, payload bytes, number | words ... | levels: count, stride ... | payload, padded |
 //! ```
 //!
-//! The *number* says which rank a request is for, among the ranks that its receiver answers for.
-//!
-//! This file knows the layout and no memory but that of a frame. What arrives is not trusted: a record that does not fit its frame
-//! ends the reading.
+//! The *number* says which rank a request is for, among those that its receiver answers for. A record that does not fit its frame ends the
+//! reading: nothing that arrives is trusted.
 
 use std::mem::size_of;
 

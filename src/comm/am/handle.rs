@@ -1,7 +1,6 @@
 //! What a rank does for others when their records arrive.
 //!
-//! The handlers copy, add and apply, and append one answer. They never wait for another node, so two ranks that handle each
-//! other's records always come to an end.
+//! Handlers never wait for another node. So two ranks that handle each other's records always come to an end.
 
 use std::ops::Range;
 
@@ -330,14 +329,14 @@ mod tests {
             let start = Instant::now();
             let mail = Operation::Mail { rank: 2, mail: Mail { key, words: [key; 3] } };
             // SAFETY: mail touches no memory of the caller.
-            while unsafe { writer.issue(mail, Token::NOBODY) } == Issued::Full {
+            while unsafe { writer.issue(&mail, Token::NOBODY) } == Issued::Full {
                 assert!(start.elapsed() < Duration::from_secs(20), "letter {key} is refused");
                 agent.attend();
                 writer.poll(&mut events);
             }
         }
         // SAFETY: a flush touches no memory of the caller.
-        let _ = unsafe { writer.issue(Operation::Flush { rank: 2 }, flushed) };
+        let _ = unsafe { writer.issue(&Operation::Flush { rank: 2 }, flushed) };
         let until = |what: &dyn Fn(&Event) -> bool, limit: Duration, events: &mut Vec<Event>| {
             let start = Instant::now();
             while !events.iter().any(what) && start.elapsed() < limit {
@@ -362,7 +361,7 @@ mod tests {
         // The word is in the memory of the rank, not of its agent.
         let add = Atomic { op: AtomicOp::Add, width: 8, operand: 3, comparand: 0 };
         // SAFETY: the word is committed and aligned.
-        let _ = unsafe { writer.issue(Operation::Atomic { word: Remote { rank: 2, offset: 4096 }, atomic: add }, value) };
+        let _ = unsafe { writer.issue(&Operation::Atomic { word: Remote { rank: 2, offset: 4096 }, atomic: add }, value) };
         assert!(until(&|event| matches!(event, Event::Value(token, 0) if *token == value), Duration::from_secs(20), &mut events));
         // SAFETY: as above.
         assert_eq!(unsafe { away.segment().add(4096).cast::<u64>().read() }, 3);

@@ -1,7 +1,4 @@
-//! Requests of others, in their order: `protocol::rendezvous` says what is next, and here it is done.
-//!
-//! A record whose answer would need more memory than there is waits, with all that the same rank sent behind it. Frames of answers
-//! never wait.
+//! Requests of others, in the order that `protocol::rendezvous` gives. Frames of answers never wait.
 
 use super::{
     bulk::Then,

@@ -1,4 +1,4 @@
-//! How a rank comes to its end: it sees what it sent handled, answers others until nobody needs it, and gives the wire up.
+//! How a rank comes to its end: it sees its requests handled, answers others until nobody needs it, and closes the wire.
 
 use std::sync::atomic::Ordering;
 

@@ -1,9 +1,8 @@
 //! Frames too long to be sent eagerly: bulk messages, each announced by a record in an ordinary frame.
 //!
-//! A network sends a bulk message without a copy, directly into the memory that waits for it. The memory of long frames is bounded,
-//! whatever the number of ranks: at most [`MOST`] frames of requests leave at a time, as many frames of answers, and as many frames of
-//! other ranks' requests arrive. This rank bounds the answers that it asks for. Each kind has a bound of its own, so none waits for
-//! another: a target receives what leaves, and waits only for what was sent before it.
+//! At most [`MOST`] leave with requests, as many with answers, and as many arrive with requests, for any number of ranks. This rank bounds
+//! the answers that it asks for. Each kind has its own bound, so none waits for another: a target receives what leaves, and waits only for
+//! what was sent before it.
 
 use super::frame::{Frame, Frames};
 

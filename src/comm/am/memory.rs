@@ -1,6 +1,6 @@
-//! The memory that records read and write: the segments of the ranks that this one answers for, and buffers of callers.
+//! The memory that records read and write: buffers of callers, and segments of the ranks that this one answers for.
 //!
-//! Others may write it meanwhile, so every access is one of the kernels' or an atomic one.
+//! Others may write it meanwhile, so every access is atomic or a kernel's.
 
 use std::{
     ptr::NonNull,

@@ -1,60 +1,35 @@
 //! Active messages: records that their target's processor carries out, and the network that they make of any [`Wire`].
 //!
-//! # Roads
+//! The target copies, adds under its accumulate lock, and applies atomic operations with its processor. So atomic operations of the network
+//! and of processors exclude each other, and a strided patch is one request for any number of chunks. Long transfers are bulk messages
+//! (`endpoint`). A wire that reaches the memory of peers by itself takes puts and gets instead (`one_sided`). A rank or its node's agent
+//! answers (`route`). An agent puts mail for another rank into that rank's inbox.
 //!
-//! Requests are records (`frame`), gathered into frames, which the wire delivers eagerly. The target copies, adds under its accumulate
-//! lock, and applies atomic operations by its processor (`handle`). So atomic operations of the network and of processors exclude each
-//! other, and a strided patch is one request however many chunks it has. Long transfers are a rendezvous: a record announces a bulk
-//! message, which goes from memory to memory (`bulk`). A wire that reaches the memory of peers by itself takes puts and gets instead
-//! (`one_sided`).
+//! A thread that waits in this crate handles what arrives. While a rank computes, its helper thread does so (`comm::node::agent`). Without
+//! one, targets answer only when they call this crate, which [`Capabilities::progress`] says.
 //!
-//! # Which rank answers
+//! The target handles the records of one rank in their order, and a bulk message has the place of its record (`protocol::rendezvous`).
+//! Memory does not grow with the number of ranks: credit bounds the frames that wait (`protocol::credit`), long frames are bounded, and
+//! each rank that was met takes a few words.
 //!
-//! Every rank is an *endpoint*, which sends what the rank asks for. Over some wires an endpoint answers for its rank; over others the first rank of
-//! a node, its agent, answers for all ranks of the node (`route`). A record says for which of them it is. Mail for another rank of the node
-//! goes into the inbox that this rank has in the memory of the machine; all else is done where it arrives. What is kept of peers is kept of
-//! endpoints.
+//! How much a frame takes, and how much a rank asks for at a time, depends on the layout of records and on the caller's memory. So `write`
+//! and `pump` decide that, not `protocol`.
 //!
-//! # Progress
-//!
-//! A thread that waits in this crate handles what arrives. For a rank that computes, its helper thread does
-//! (`comm::node::agent`). It sleeps most of the time and looks more often while something arrives. Without one, targets answer
-//! only when they call this crate, which [`Capabilities::progress`] says.
-//!
-//! # Consistency
-//!
-//! Records of one rank to another are handled in their order, so puts and gets to one target keep theirs. A bulk message has a record that
-//! keeps its place: its target handles nothing behind it before the bytes have come (`protocol::rendezvous`).
-//!
-//! # Memory
-//!
-//! What the wire receives into, a bounded number of long frames, and a few words for each rank that something was exchanged with, besides
-//! the frames that it sent and that cannot be handled yet, within their credit (`protocol::credit`). Nothing grows with the number of ranks.
-//!
-//! # What decides
-//!
-//! Two state machines without I/O, which are tested without a network: `protocol::credit` says when a frame of requests may leave and what
-//! it acknowledges, `protocol::rendezvous` in which order requests are handled and when a bulk message may be received. The code
-//! here turns their handles into frames and memory. How much of an operation a frame takes, and how much is asked for at a time, is
-//! decided where records are written (`write`, `pump`): that depends on the layout of records and on the caller's memory.
-//!
-//! # What is here
-//!
-//! | file | what it does |
+//! | file | contents |
 //! |---|---|
-//! | `wire` | what a network has to write |
-//! | `frame`, `runs` | the layout of records; runs of strided blocks |
-//! | `endpoint` | a rank's side: peers, polls |
-//! | `answers` | what the agent's thread does, and a thread of the program that sleeps in its place |
+//! | `wire` | what a network writes |
+//! | `frame`, `runs` | the layout of records; strided blocks |
+//! | `endpoint` | a rank's side |
+//! | `answers` | the agent's thread, and the sleep of others |
 //! | `route` | which endpoint answers for a rank |
-//! | `submit`, `peer`, `write`, `pump`, `outbox` | what leaves: operations of callers, queued ones, records, frames |
-//! | `inbox`, `handle`, `memory` | what arrives: requests in their order, what they do, the memory that they touch |
+//! | `submit`, `peer`, `write`, `pump`, `outbox` | what leaves |
+//! | `inbox`, `handle`, `memory` | what arrives |
 //! | `origins` | what this rank waits for |
-//! | `bulk`, `long_frames` | bulk messages under way, and memory for them |
-//! | `one_sided`, `regions` | what the wire reads and writes in the memory of peers by itself, and where it may |
-//! | `errands` | memory that a rank of the node has the agent open and shut |
-//! | `supervision` | notes, beats, the end of the job; whether all that was sent was handled |
-//! | `leave` | how a rank comes to its end |
+//! | `bulk`, `long_frames` | bulk messages and their memory |
+//! | `one_sided`, `regions` | transfers by the wire alone |
+//! | `errands` | memory that the agent opens and shuts |
+//! | `supervision` | notes, beats, the end of the job |
+//! | `leave` | the end of a rank |
 //! | `network` | all of it as a network |
 
 mod answers;

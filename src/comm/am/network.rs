@@ -12,22 +12,23 @@ impl<W: Wire> Network for Am<W> {
         &self.capabilities
     }
 
-    unsafe fn issue(&self, operation: Operation<'_>, token: Token) -> Issued {
-        match operation {
-            // SAFETY: the caller's promise.
-            Operation::Put { to, local } => return unsafe { self.put(to, local, token) },
-            // SAFETY: as above.
-            Operation::Get { from, local } => unsafe { self.get(from, local, token) },
-            Operation::PutSignal { to, local, signal } => return self.put_signal(to, local, signal, token),
-            Operation::PutBlock { to, block } => return self.put_block(to, block, BlockKind::Put, token),
-            Operation::GetBlock { from, block } => self.get_block(from, block, token),
-            Operation::Accumulate { to, block, scale, lock } => {
-                let what = BlockKind::Accumulate { lock, numbers: scale.kind as u8, alpha: bytemuck::cast(scale.alpha) };
-                return self.put_block(to, block, what, token);
+    unsafe fn issue(&self, operation: &Operation<'_>, token: Token) -> Issued {
+        // SAFETY: the caller's promise.
+        unsafe {
+            match *operation {
+                Operation::Put { to, local } => return self.put(to, local, token),
+                Operation::Get { from, local } => self.get(from, local, token),
+                Operation::PutSignal { to, local, signal } => return self.put_signal(to, local, signal, token),
+                Operation::PutBlock { to, block } => return self.put_block(to, block, BlockKind::Put, token),
+                Operation::GetBlock { from, block } => self.get_block(from, block, token),
+                Operation::Accumulate { to, block, scale, lock } => {
+                    let what = BlockKind::Accumulate { lock, numbers: scale.kind as u8, alpha: bytemuck::cast(scale.alpha) };
+                    return self.put_block(to, block, what, token);
+                }
+                Operation::Atomic { word, atomic } => self.atomic(word, atomic, token),
+                Operation::Flush { rank } => self.flush_by(|endpoint| endpoint.routes.find(rank), token),
+                Operation::Mail { rank, mail } => return self.mail(rank, mail),
             }
-            Operation::Atomic { word, atomic } => self.atomic(word, atomic, token),
-            Operation::Flush { rank } => self.flush_by(|endpoint| endpoint.routes.find(rank), token),
-            Operation::Mail { rank, mail } => return self.mail(rank, mail),
         }
         Issued::Pending
     }

@@ -1,14 +1,13 @@
 //! Puts and gets that the wire carries out in the peer's memory by itself, instead of records that the peer handles.
 //!
-//! Both may always take either road, byte by byte, because both keep the order:
+//! Each byte may take either road, because both keep the order:
 //!
 //! * What goes past the peer's handlers waits until they have acknowledged every frame of requests. So it never overtakes a record.
-//! * A record that is sent behind a write comes behind it, for the wire keeps the order. A read may see what comes behind it.
+//! * A record sent behind a write comes behind it, for the wire keeps the order. A read may see what comes behind it.
 //!
-//! A short operation does not wait for the acknowledgement: it is a record then. A long one does, and asks for it, because the processor of the
-//! peer would need longer for its bytes. The same goes for regions that are not known yet (`regions`).
-//!
-//! Answers are no requests: what they change is memory of a caller that waits for them, so nothing that is put there meets them.
+//! A short operation that would have to wait, for the acknowledgement or for a region (`regions`), becomes a record. A long one waits,
+//! because the peer's processor would need longer for its bytes. Answers need no such rule: they change only memory of a caller that waits
+//! for them.
 //!
 //! A flush of a peer that has acknowledged everything takes no message: it ends with the last transfer.
 

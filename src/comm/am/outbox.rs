@@ -1,7 +1,6 @@
 //! Frames that the wire had no room for, and those of a rank to itself, which no wire carries.
 //!
-//! Those of one class to one rank stay in their order. Credit bounds the frames of requests, and what peers ask for bounds those of
-//! answers.
+//! Frames of one class to one rank keep their order. Credit bounds requests; what peers ask for bounds answers.
 
 use std::collections::{BTreeMap, VecDeque};
 

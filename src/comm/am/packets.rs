@@ -1,10 +1,10 @@
 //! A wire inside one machine: frames cut into packets, which travel through rings in the shared mapping.
 //!
-//! It has no bulk messages, and its rings are short, so that every record is eager and the wire is often full. The jobs that it carries
-//! (`threads:packets+hidden`) run all of the active messages anywhere, without a network.
+//! It has no bulk messages, and its short rings are often full. Jobs over it (`threads:packets+hidden`) run all of the active messages
+//! without a network.
 //!
-//! The first packet of a frame begins with the frame's length. A ring has many writers, so packets of different frames mix in it; those
-//! of one sender and class keep their order, and the receiver puts each frame together.
+//! A ring has many writers, so packets of different frames mix. Those of one sender and class keep their order. The first of a frame begins
+//! with its length.
 
 use std::{
     collections::{BTreeMap, VecDeque},

@@ -1,7 +1,5 @@
 //! What this rank keeps of one other endpoint: operations that wait for room, the frames being filled, and what the other one asks for.
-//!
-//! Operations become records in their order. A frame of requests takes credit (`protocol::credit`), so a target that does not poll for a
-//! while holds a bounded number of frames. Answers take no credit, because the rank that asks has room for them.
+//! Operations become records in their order.
 
 use std::{collections::VecDeque, sync::Arc};
 
@@ -18,6 +16,10 @@ use crate::comm::{
 
 /// Bytes that may be asked for and not be here, and still more be asked for.
 pub(super) const ASKED: usize = 1 << 20;
+
+/// Blocks for a peer that computes are packed: their callers go on at once, where a message from their memory takes until the
+/// peer looks. After this many packed blocks, a message from the caller's memory is tried again.
+pub(super) const PACKED: u32 = 32;
 
 /// An operation that is not yet wholly written into frames.
 #[derive(Debug)]
@@ -160,6 +162,8 @@ pub(super) struct Peer {
     pub(super) signals: Vec<Token>,
     /// Bytes asked for that have not come.
     pub(super) asked: usize,
+    /// Blocks still to be packed into long frames, because the peer was slow to take one from the caller's memory.
+    pub(super) busy: u32,
     /// It is in the list of those that may have something to send.
     pub(super) listed: bool,
     /// Something came since the last beat.

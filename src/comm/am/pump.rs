@@ -1,6 +1,6 @@
 //! What leaves: queued operations become records and bulk messages, and frames are sent.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Instant};
 
 use super::{
     bulk::{Get, Then},
@@ -179,8 +179,15 @@ impl<W: Wire> Endpoint<W> {
     fn write_straight(&mut self, route: Route, block: &mut Block) -> Result<Written> {
         let to = route.to;
         let Some(peer) = self.peers.get_mut(to) else { return Ok(Written::Later) };
-        if !matches!(block.what, BlockKind::Get { .. }) && !self.bulk.has_room_for_a_piece() {
-            return Ok(Written::Later);
+        if !matches!(block.what, BlockKind::Get { .. }) {
+            if block.at == 0 && peer.busy > 0 {
+                peer.busy -= 1;
+                block.straight = None;
+                return Ok(Written::Some);
+            }
+            if !self.bulk.has_room_for_a_piece() {
+                return Ok(Written::Later);
+            }
         }
         self.numbers += 1;
         let number = self.numbers;
@@ -193,7 +200,7 @@ impl<W: Wire> Endpoint<W> {
                 if peer.credit.may_send() {
                     send_requests(peer, &mut self.wire, &mut self.outbox, &mut self.events, to)?;
                 }
-                let id = self.bulk.add(Then::PieceSent(whole));
+                let id = self.bulk.add(Then::PieceSent { whole, to, begun: Instant::now() });
                 // SAFETY: the caller's memory may be used until the completion is polled, which is when the last piece has left.
                 unsafe { self.wire.send_bulk(to, local, len, Tag { kind: BulkKind::Request, number }, id) }?;
             }

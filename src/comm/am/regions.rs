@@ -1,15 +1,14 @@
 //! Which memory is open to one-sided transfers: of this rank, and what it knows of its peers.
 //!
-//! The endpoint of a rank, which may be the agent of its node, opens what the rank commits (`errands`). A peer that wants to reach it asks once for its *regions*, and keeps them. A region that the peer does not
-//! know costs nothing but time: the operation is a record then, and once in a while the peer asks again.
+//! A peer that wants to reach a rank's memory asks once for its *regions*, and keeps them. It asks again once in a while when it misses a
+//! region.
 //!
 //! # Memory that is given back
 //!
-//! A region may be a part of what is given back, or contain it. A transfer into a region that is shut breaks the connection. So the owner
-//! sends a revocation to every peer that knows its regions, and shuts the region when all of them have answered. A peer that gets a
-//! revocation forgets all regions of that owner. It answers when the transfers that it had begun with the owner have ended. An answer with
-//! regions may arrive after a later revocation. Both carry the owner's *version*, which grows with each revocation, and a peer ignores
-//! regions of an older version.
+//! A region may be a part of what is given back, or contain it. A transfer into a shut region breaks the connection. So the owner sends a
+//! revocation to every peer that knows its regions, and shuts the region when all have answered. A peer forgets all regions of that owner,
+//! and answers when its transfers with the owner have ended. Regions may arrive after a later revocation. Both carry the owner's *version*,
+//! which each revocation raises, and a peer ignores regions of an older version.
 
 use std::{collections::VecDeque, ops::Range};
 

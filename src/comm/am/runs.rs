@@ -1,7 +1,7 @@
-//! Runs of a strided block in one memory, and the same runs one behind the other in a frame.
+//! Runs of a strided block in one memory, and the same runs one behind the other in a frame. Integer arithmetic, no memory.
 //!
-//! A block is cut anywhere between two runs, so that a frame is always filled. A range of runs is at most a few full boxes: what is
-//! left of the first row, whole rows, the beginning of the last one, on each level. Integer arithmetic, no memory.
+//! A block may be cut between any two runs, so every frame is full. A range of runs is a few full boxes: on each level, the rest of the
+//! first row, whole rows, the beginning of the last one.
 
 use super::frame::MOST_LEVELS;
 use crate::index::Loops;

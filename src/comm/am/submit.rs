@@ -86,7 +86,9 @@ impl<W: Wire> Am<W> {
         self.report(submitted);
     }
 
-    pub(super) fn put_signal(&self, to: Remote, local: Local, signal: SignalWord, token: Token) -> Issued {
+    /// # Safety
+    /// As [`Operation::PutSignal`](crate::comm::Operation::PutSignal).
+    pub(super) unsafe fn put_signal(&self, to: Remote, local: Local, signal: SignalWord, token: Token) -> Issued {
         let (Remote { rank, offset }, Local { ptr, len }) = (to, local);
         if len <= self.longest_with_signal {
             return self.submit_put(rank, token, |endpoint, route| {
@@ -108,12 +110,16 @@ impl<W: Wire> Am<W> {
         Issued::Pending
     }
 
-    pub(super) fn put_block(&self, to: Remote, patch: Strided<'_>, what: BlockKind, token: Token) -> Issued {
+    /// # Safety
+    /// As [`Operation::PutBlock`](crate::comm::Operation::PutBlock) or [`Accumulate`](crate::comm::Operation::Accumulate).
+    pub(super) unsafe fn put_block(&self, to: Remote, patch: Strided<'_>, what: BlockKind, token: Token) -> Issued {
         let block = self.block(patch, to.offset, token, what);
         self.submit_put(to.rank, token, |endpoint, route| endpoint.submit_block(route, block).map(|()| Issued::Pending))
     }
 
-    pub(super) fn get_block(&self, from: Remote, patch: Strided<'_>, token: Token) {
+    /// # Safety
+    /// As [`Operation::GetBlock`](crate::comm::Operation::GetBlock).
+    pub(super) unsafe fn get_block(&self, from: Remote, patch: Strided<'_>, token: Token) {
         let mut endpoint = self.endpoint();
         let mut block = self.block(patch, from.offset, token, BlockKind::Put);
         block.what = BlockKind::Get { origin: endpoint.origins.data(token, patch.local, block.here, block.len) };
@@ -123,9 +129,15 @@ impl<W: Wire> Am<W> {
         self.report(submitted);
     }
 
-    pub(super) fn atomic(&self, word: Remote, Atomic { op, width, operand, comparand }: Atomic, token: Token) {
-        let words = |origin| [word.offset as u64, operand, comparand, origin, width as u64];
-        self.ask(word.rank, Kind::Atomic, op as u8, words, token, true);
+    /// # Safety
+    /// As [`Operation::Atomic`](crate::comm::Operation::Atomic).
+    pub(super) unsafe fn atomic(&self, word: Remote, Atomic { op, width, operand, comparand }: Atomic, token: Token) {
+        let mut endpoint = self.endpoint();
+        let (origin, route) = (endpoint.origins.value(token, true), endpoint.routes.find(word.rank));
+        let words = [word.offset as u64, operand, comparand, origin, width as u64];
+        let submitted = endpoint.submit(route, Op::Small { kind: Kind::Atomic, aux: op as u8, words });
+        drop(endpoint);
+        self.report(submitted);
     }
 
     pub(super) fn mail(&self, rank: usize, Mail { key, words: [a, b, c] }: Mail) -> Issued {
@@ -171,15 +183,6 @@ impl<W: Wire> Am<W> {
         let known = matches!(is_flushed, Ok(true));
         self.report(is_flushed.map(drop));
         known
-    }
-
-    /// A value that a request waits for, of an atomic operation or, not `wanted`, of a flush.
-    fn ask(&self, rank: usize, kind: Kind, aux: u8, words: impl FnOnce(u64) -> [u64; 5], token: Token, wanted: bool) {
-        let mut endpoint = self.endpoint();
-        let (origin, route) = (endpoint.origins.value(token, wanted), endpoint.routes.find(rank));
-        let submitted = endpoint.submit(route, Op::Small { kind, aux, words: words(origin) });
-        drop(endpoint);
-        self.report(submitted);
     }
 
     /// A put of contiguous bytes, which goes straight from `straight` bytes on.

@@ -1,8 +1,8 @@
-//! What the active messages do for supervisors: they carry notes, ask silent machines, tell the end of the job, and know whether all that
-//! a rank has sent was handled.
+//! What the active messages do for supervisors: they carry notes, ask silent machines, tell the end of the job, and know whether all that a
+//! rank sent was handled.
 //!
-//! A caller that holds stripes must not wait for the endpoint, whose handler may wait for them. So notes are queued, and the next
-//! thread that looks at the network takes them.
+//! A caller that holds stripes must not wait for the endpoint, whose handler may wait for them. So notes are queued for the next thread
+//! that looks at the network.
 
 use std::{
     sync::atomic::Ordering,

@@ -1,5 +1,4 @@
-//! What a network has to be able to do for active messages: to deliver frames and, if it can, to move bytes between the memories
-//! of two ranks without a copy.
+//! What active messages ask of a network: it delivers frames and, if it can, moves bytes between the memories of two ranks without a copy.
 
 use std::{fmt, result, sync::Arc, time::Duration};
 

@@ -1,17 +1,14 @@
 //! Accumulates into memory that is not mapped, in one of two ways.
 //!
-//! Where the network announces accumulates and a handler knows the element type, the elements go to their owner, where a processor
-//! adds them under the striped lock that guards them from the processors of its node ([`super::addition`]): one transfer for a block,
-//! one for each element of a list. Elsewhere this rank adds: lock, get, add, put through three buffers, unlock (ARMCI-Gemini
-//! §III-B3, Fig. 6).
+//! If the network announces accumulates and a handler knows the element type, a processor of the owner adds ([`super::addition`]): one
+//! transfer for a block, one for each element of a list. Otherwise this rank locks, gets, adds, puts and unlocks, by turns in three
+//! buffers (ARMCI-Gemini §III-B3, Fig. 6):
 //!
 //! ```text
 //!  buffer 0   get ------- add --- put -------          get ...
 //!  buffer 1               get ------- add --- put -------
 //!  buffer 2                           get ------- add --- put ---
 //! ```
-//!
-//! While one chunk is added, the next is on its way here and the one before on its way back.
 
 use ndarray::Dimension;
 
@@ -51,12 +48,12 @@ pub(crate) fn accumulate_at_owner<T: Accumulate, D: Dimension>(
         return each_run(&loops, |remote, local, _| {
             let block = Strided { loops: &run, local: first.wrapping_offset(local) };
             // SAFETY: as below, of one run.
-            unsafe { engine.issue(call, Direction::Put, add(at.wrapping_add_signed(remote), block)) }
+            unsafe { engine.issue(call, Direction::Put, &add(at.wrapping_add_signed(remote), block)) }
         });
     }
     // SAFETY: all runs lie inside the buffer, which the caller keeps until completion; the block lies inside a live array, whose
     // elements, of the type that `scale` was made of, are apart; the job's accumulate lock is a word of every segment.
-    unsafe { engine.issue(call, Direction::Put, add(at, Strided { loops: &loops, local: first })) }
+    unsafe { engine.issue(call, Direction::Put, &add(at, Strided { loops: &loops, local: first })) }
 }
 
 /// Adds to a request that `scale` times single elements are added by their owners: rank, byte offset, what. As
@@ -73,7 +70,7 @@ pub(crate) fn accumulate_list_at_owners<'a, T: Accumulate>(
         let block = Strided { loops: &element, local: std::ptr::from_ref(from).cast_mut().cast() };
         let add = Operation::Accumulate { to: Remote { rank, offset: at }, block, scale, lock };
         // SAFETY: as in `accumulate_at_owner`, of one element.
-        unsafe { engine.issue(call, Direction::Put, add) }
+        unsafe { engine.issue(call, Direction::Put, &add) }
     })
 }
 

@@ -1,7 +1,7 @@
-//! The owner's side of native accumulates: what the handler of a message does to memory of its node.
+//! The owner's side of native accumulates: what a message's handler does to memory of its node.
 //!
-//! It takes the lock that the processors of the node take, adds with the kernels that they use, and gives the lock back, slab by
-//! slab as they do. So the two exclude each other, and an element gets the same bits from either.
+//! It adds under the same lock and with the same kernels as the node's processors, slab by slab, so an element gets the same bits from
+//! either.
 
 use std::{
     ptr::NonNull,

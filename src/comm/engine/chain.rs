@@ -1,4 +1,4 @@
-//! Chains of waits: which rank waits for which, followed from one to the next by what ranks publish.
+//! Follows chains of waits: which rank waits for which, by what ranks publish.
 
 use std::collections::HashSet;
 
@@ -31,7 +31,7 @@ pub(super) fn cycle(conduit: &Conduit) -> Option<Vec<(usize, PublishedWait)>> {
     let mut chain = Chain::new(conduit);
     let (mut rank, mut waits) = (conduit.rank(), Vec::new());
     // A rank of a cycle that this one is not in; Brent's way to find such a cycle without a list of ranks.
-    let (mut mark, mut next_mark) = (usize::MAX, 1);
+    let (mut mark, mut next_mark) = (None, 1);
     loop {
         let wait = chain.next(rank).filter(|wait| wait.awaited != rank)?;
         waits.push((rank, wait));
@@ -39,11 +39,11 @@ pub(super) fn cycle(conduit: &Conduit) -> Option<Vec<(usize, PublishedWait)>> {
         if rank == conduit.rank() {
             return Some(waits);
         }
-        if rank == mark {
+        if mark == Some(rank) {
             return None;
         }
         if waits.len() == next_mark {
-            (mark, next_mark) = (rank, 2 * next_mark);
+            (mark, next_mark) = (Some(rank), 2 * next_mark);
         }
     }
 }
@@ -51,7 +51,7 @@ pub(super) fn cycle(conduit: &Conduit) -> Option<Vec<(usize, PublishedWait)>> {
 /// The rank that a rank waits for in the end: the first on the way that waits for nobody, as far as is known.
 pub(crate) fn end_of_chain(conduit: &Conduit, mut rank: usize) -> usize {
     let mut chain = Chain::new(conduit);
-    for _ in 0..conduit.size() {
+    for _ in 0..conduit.topology().size() {
         match chain.next(rank).filter(|wait| wait.awaited != rank) {
             Some(wait) => rank = wait.awaited,
             None => break,

@@ -1,32 +1,29 @@
-//! A wait that lasts: it ends when the job is over, when the user's limit is reached, or when it can never end well. It says once
-//! which ranks are missing.
+//! A wait that lasts ends when the job is over, at the user's limit, or when it can never end well. It says once which ranks are
+//! missing.
 //!
 //! # Ranks that wait for each other
 //!
-//! A rank whose wait has lasted publishes the *one* rank that has to act before the wait can end, counts its looks there, and
-//! follows what others publish. If that leads back to itself, the ranks on the way wait for each other in a cycle. It is a
-//! deadlock, and never a slow machine or network, when
+//! A rank whose wait has lasted publishes the *one* rank that has to act before the wait can end, and counts its looks. Published waits
+//! that lead back to a rank form a cycle. The cycle is a deadlock, never a slow machine or network, if
 //!
-//! * there was a moment at which all waits of the cycle were published: each was seen before it, and again, with the same number, not
-//!   before it. A wait that ends takes its publication back first, and the next one has another number;
-//! * every rank of the cycle has looked twice since. The second look began after that moment. What a rank does for another it does
-//!   before it waits itself, and it publishes no wait before that was handled ([`Network::settled`](crate::comm::Network::settled)). So
-//!   whatever is waited for would have been found, and nobody in the cycle can do it any more. A rank that was stopped, or gets no core,
-//!   does not look.
+//! * all its waits were published at one moment: each was seen before that moment, and again, with the same number, not before it. A
+//!   wait that ends takes its publication back, and the next one has another number;
+//! * every rank of the cycle has looked twice since, so its second look began after that moment. What the others did for it was handled
+//!   before they published their waits (`node::supervisor`). So the look would have found what the rank waits for, and no rank of the
+//!   cycle can do it any more. A stopped rank does not look.
 //!
-//! What a rank of another machine has published is asked for (`node::supervisor`). An answer is as old as the question, and what it tells of
-//! other ranks is older by an age that it names. So "seen not before a moment" means asked for not before it.
+//! For a rank of another machine, "seen not before a moment" means asked for not before it.
 //!
-//! The condition to wait on is one rank's act: a rank that waits for several publishes one of them, rather one that leads back
-//! to itself. A rank that waits for a lock publishes the holder. A rank that waits for a signal, which any rank may raise, publishes
-//! itself; so does a rank that waits for a lock that another thread of it holds. These are in a deadlock only if all ranks of the job
-//! wait, by the same two conditions (`protocol::waves`). A rank that computes or waits for a transfer publishes nothing. Neither does a rank with threads that its
-//! conduit does not know: one of them may make the call that is missing.
+//! A rank that waits for several publishes one, preferably one that leads back to itself. For a lock it publishes the holder, which is
+//! itself if another of its threads holds it. For a signal, which any rank may raise, it also publishes itself. Waits that name the
+//! waiting rank are in a deadlock only if all ranks of the job wait, by the same two conditions (`protocol::waves`). A rank that
+//! computes or waits for a transfer publishes nothing. Neither does one with threads that its conduit does not know: one may make the
+//! missing call.
 //!
 //! # Ranks that have ended
 //!
-//! What only ranks that have ended could do is never done, whatever threads there are: a collective without a member, a lock whose
-//! holder has ended, a signal when all others have. A wait for it is *hopeless*.
+//! A wait is *hopeless*, whatever threads there are, if only ended ranks could end it: a collective without a member, a lock of an
+//! ended holder, a signal when all others have ended.
 
 use std::time::Duration;
 

@@ -1,19 +1,18 @@
 //! The engine: a rank's operations on its conduit, and the life of a request from issue to the fence that reports its failure.
 //!
-//! A *request* is one operation of a user: any number of transfers that carry its number as their token. It may own the buffer
-//! that the network still reads or writes, so dropping or forgetting a handle never frees memory under a device. Such a request
-//! leaves the table at its completion, whatever became of its handle: what it brought waits in the [`Ticket`] that the handle holds,
-//! and its failure is reported by that handle or by the next fence, whichever comes first (a later handle repeats it).
+//! A *request* is one operation of a user: any number of transfers that carry its number as their token. It may own the buffer that the
+//! network uses, so dropping or forgetting a handle never frees memory under a device. The handle or the next fence reports its
+//! failure, whichever comes first; a later handle repeats it.
 //!
-//! | file | what it does |
+//! | file | contents |
 //! |---|---|
-//! | `requests`, `transfers`, `progress`, `waiting` | the table, what moves, what arrives, the one place where a rank waits |
-//! | `signals` | put with signal: data, then a word that announces them |
-//! | `owned` | transfers whose memory belongs to the request |
-//! | `strided`, `accumulate`, `remote_lock` | protocols for peers whose memory is not mapped |
-//! | `addition` | the owner's side of native accumulates, for conduits |
-//! | `stripe_lock` | waiting for the lock of memory that is mapped, in a call and in a handler |
-//! | `lasting`, `chain` | waits that last: how they end, what they print, how deadlocks are found; which rank waits for which |
+//! | `requests`, `transfers`, `progress`, `waiting` | the table; what moves; what arrives; where a rank waits |
+//! | `signals` | a put, then a word that announces it |
+//! | `owned` | transfers that own their memory |
+//! | `strided`, `accumulate`, `remote_lock` | protocols for memory that is not mapped |
+//! | `addition` | the owner's side of accumulates |
+//! | `stripe_lock` | waits for the lock of mapped memory |
+//! | `lasting`, `chain` | waits that last; deadlocks |
 
 pub(crate) mod accumulate;
 pub(crate) mod addition;
@@ -219,7 +218,7 @@ impl Engine {
         if let Some((id, ranks)) = &begun {
             for &rank in ranks {
                 // SAFETY: a flush touches no memory of the caller. Its end is an event.
-                let _ = unsafe { self.conduit.issue(Operation::Flush { rank }, Token::from(*id)) };
+                let _ = unsafe { self.conduit.issue(&Operation::Flush { rank }, Token::from(*id)) };
             }
         }
         if !joined.is_empty() {

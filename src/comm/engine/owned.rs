@@ -1,7 +1,7 @@
-//! Transfers whose memory belongs to the request: nobody has to outlive them.
+//! Transfers whose memory belongs to the request: no caller has to outlive them.
 //!
-//! An array's elements are on the heap and stay where they are while the vector that owns them moves into the request table. From
-//! there it is freed, or goes to the handle's ticket, only when nothing is outstanding.
+//! An array's elements stay where they are on the heap while their vector moves into the request table. The table frees it, or gives it
+//! to the handle's ticket, only when nothing is outstanding.
 
 use ndarray::{Array, Dimension};
 

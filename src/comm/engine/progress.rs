@@ -1,9 +1,8 @@
-//! Progress: what `poll` reports reaches the request table here, and mail is sent and received.
+//! Progress: what `poll` reports enters the request table here, and mail is sent and received.
 //!
-//! One thread of a rank at a time polls and handles what came: mail of one sender keeps the order of its arrival although any
-//! thread may take it. The thread that holds that right neither waits nor sleeps, so the others get it soon; it is taken before
-//! the table's lock and never inside it. In virtual time other ranks run while one polls, so there a thread that finds another in
-//! it goes on.
+//! One thread of a rank at a time polls and handles what came, so mail of one sender stays in order. That thread neither waits nor
+//! sleeps. It takes the right to poll before the table's lock, never inside it. In virtual time other ranks run meanwhile, so a thread
+//! that finds another one polling goes on.
 
 use super::{
     Engine,
@@ -60,7 +59,7 @@ impl Engine {
         self.wait_until(label, || {
             let operation = Operation::Mail { rank, mail: Mail { key, words } };
             // SAFETY: mail touches no memory of the caller.
-            let issued = unsafe { self.conduit.issue(operation, Token::NOBODY) };
+            let issued = unsafe { self.conduit.issue(&operation, Token::NOBODY) };
             (issued != Issued::Full).then_some(())
         })
     }

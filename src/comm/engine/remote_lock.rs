@@ -1,7 +1,7 @@
-//! The lock that guards accumulates into one rank's memory, where they go by the network: one word, taken by compare-and-swap.
+//! The lock that guards accumulates over the network into one rank's memory: one word, taken by compare-and-swap.
 //!
-//! A word whose state cannot be known would stop all later accumulates there, or let two in at once. So where taking it or giving
-//! it back fails in a way that leaves that open, the job ends and says why; after any other failure it is free again.
+//! If a failure leaves the word's state unknown, the job ends: the word could stop all later accumulates there, or admit two ranks at
+//! once. After any other failure the lock is free.
 
 use super::{Engine, Label, Road, Waiter};
 use crate::{

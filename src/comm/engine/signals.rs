@@ -2,16 +2,15 @@
 //!
 //! | the network has | what is sent |
 //! |---|---|
-//! | signals | one operation, and nothing to wait for but the memory |
-//! | order among puts | the bytes, and the word right behind them |
-//! | neither | the bytes, a flush, the word, another flush: the waiting rank must not need a further call of this rank |
+//! | signals | one operation |
+//! | order among puts | bytes, word |
+//! | neither | bytes, flush, word, flush: the waiting rank must not need a further call of this rank |
 //!
-//! A signal that a program raises is an addition. Without signals, it is an atomic operation behind a fence. What the program puts with
-//! it is the same operation if it is one run of bytes at the signal's rank (`strided`), else a put before it.
+//! A program's signal is an addition: without signals, an atomic operation behind a fence. Its data share its operation if they are one
+//! run of bytes at the signal's rank (`strided`); else a put carries them first.
 //!
-//! A word of a collective is awaited by its receiver before anything else happens, so no fence of this rank waits for it: its target is
-//! not marked as one with puts to be flushed. Nobody need wait for a signal that a program raises. It is a put like any other: the next
-//! fence, sync or creation completes it, so that it is counted after a sync and never lands in memory that was used again.
+//! The receiver of a collective's word waits for it before anything else happens, so its target is not marked for a flush. A program's
+//! signal is a put like any other: the next fence, sync or creation completes it, so it never lands in memory that is used again.
 
 use std::sync::atomic::{Ordering, fence};
 
@@ -92,7 +91,7 @@ impl Engine {
         let operation = Operation::PutSignal { to: Remote { rank, offset }, local: Local::of(bytes), signal };
         // SAFETY: the slice is borrowed until the call is complete: `finish_call` does not return before. It is no longer than the
         // network takes, and the callers' types guarantee that `signal` names a word of a committed block.
-        let issued = unsafe { self.issue(&call, direction, operation) };
+        let issued = unsafe { self.issue(&call, direction, &operation) };
         self.finish_call(call, issued)
     }
 

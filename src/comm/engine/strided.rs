@@ -1,7 +1,6 @@
 //! Strided transfers: as pipelines of contiguous ones, or as blocks where the network takes them.
 //!
-//! A network that announces blocks gathers short runs better than one transfer for each could go. A long run travels on its own as
-//! well as in a block, and need not be gathered.
+//! Such a network gathers short runs faster than one transfer for each could go. A long run travels as well on its own.
 
 use std::borrow::Cow;
 
@@ -41,7 +40,7 @@ pub(crate) fn get_strided<T: Element, D: Dimension>(
         let block = Strided { loops: &loops, local: to.first().cast() };
         // SAFETY: all runs lie inside the buffer, which the caller keeps until completion and whose elements are apart; the block
         // lies inside a live array.
-        return unsafe { engine.issue(call, Direction::Get, Operation::GetBlock { from: Remote { rank, offset: at }, block }) };
+        return unsafe { engine.issue(call, Direction::Get, &Operation::GetBlock { from: Remote { rank, offset: at }, block }) };
     }
     each_run(&loops, |remote, local, len| {
         let to = to.first().cast::<u8>().wrapping_offset(local);
@@ -68,7 +67,7 @@ pub(crate) fn put_strided<T: Element, D: Dimension>(
     if goes_as_block(engine, &loops) {
         let block = Strided { loops: &loops, local: from.first().cast_mut().cast() };
         // SAFETY: as in `get_strided`; elements of an array are apart.
-        return unsafe { engine.issue(call, Direction::Put, Operation::PutBlock { to: Remote { rank, offset: at }, block }) };
+        return unsafe { engine.issue(call, Direction::Put, &Operation::PutBlock { to: Remote { rank, offset: at }, block }) };
     }
     each_run(&loops, |remote, local, len| {
         let from = from.first().cast::<u8>().wrapping_offset(local);

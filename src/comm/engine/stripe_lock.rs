@@ -1,11 +1,10 @@
-//! Waiting for stripes of a mapped lock: as a processor does between two looks of its own, and as a handler of messages does.
+//! Waits for stripes of a mapped lock, in a call and in a handler of messages.
 //!
-//! All that add to the memory of a node take the same stripes of the same word ([`Stripes`]): its processors, and the handler of
-//! a message from elsewhere. A handler runs inside [`Conduit::poll`](crate::comm::Conduit::poll) or in a thread of the
-//! conduit, handles what arrived in its order, and so waits where it is. Hence the rule that keeps it from waiting for the very
-//! thread it runs in, or for one that waits for the right to poll: **the holder of a stripe or a claim does not poll**, until it
-//! has given them back. That is enough: holders then depend only on holders of locks of higher ranks and on nothing that arrives,
-//! and a handler holds one set for no longer than it adds.
+//! A node's processors and the handlers take the same stripes ([`Stripes`]) to add to its memory. A handler runs inside
+//! [`Conduit::poll`](crate::comm::Conduit::poll) or in a thread of the conduit, takes messages in order, and so waits where it is. It
+//! must not wait for its own thread, or for one that waits for the right to poll. Hence the rule: **the holder of a stripe or a claim
+//! does not poll**. Holders then depend only on holders of locks of higher ranks, and on nothing that arrives. A handler holds one set,
+//! and only while it adds.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 

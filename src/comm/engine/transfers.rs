@@ -1,4 +1,4 @@
-//! What moves: puts, gets and atomic operations, each a part of a request, at most a window of them in flight.
+//! Puts, gets and atomic operations: each is part of a request, and at most a window of them is in flight.
 
 use std::collections::VecDeque;
 
@@ -70,7 +70,7 @@ impl Engine {
                 Direction::Get => Operation::Get { from: place, local },
             };
             // SAFETY: the caller's promise.
-            unsafe { self.issue(call, direction, operation) }?;
+            unsafe { self.issue(call, direction, &operation) }?;
             at += part;
         }
         Ok(())
@@ -80,7 +80,7 @@ impl Engine {
     ///
     /// # Safety
     /// As [`Operation`] says, until the request is complete.
-    pub(super) unsafe fn issue(&self, call: &Call, direction: Direction, operation: Operation<'_>) -> Result<(), Error> {
+    pub(super) unsafe fn issue(&self, call: &Call, direction: Direction, operation: &Operation<'_>) -> Result<(), Error> {
         let (rank, window) = (operation.rank(), self.capabilities.window);
         // SAFETY: the caller's promise.
         let start = |token| unsafe { self.conduit.issue(operation, token) };
@@ -185,7 +185,7 @@ impl Engine {
         request.peer = word.rank;
         let request = self.lock().enter(request);
         // SAFETY: it is an aligned word of a committed block, as the callers' types guarantee. The end is an event.
-        let _ = unsafe { self.conduit.issue(Operation::Atomic { word, atomic }, request.into()) };
+        let _ = unsafe { self.conduit.issue(&Operation::Atomic { word, atomic }, request.into()) };
         Ok(request)
     }
 

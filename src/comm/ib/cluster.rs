@@ -1,4 +1,4 @@
-//! What a rank makes of its device, and of what it has in common with the other ranks of its job.
+//! What a rank makes of its device, and of what the ranks of its job have in common.
 
 use super::{
     device::{Device, DeviceError},

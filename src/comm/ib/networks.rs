@@ -2,13 +2,12 @@
 //!
 //! | network | ranks | devices |
 //! |---|---|---|
-//! | `ib` | processes, forked or a launcher's | ports of adapters that libibverbs drives |
+//! | `ib` | processes, forked or a launcher's | ports of adapters |
 //! | `ib:soft` | threads | software devices on one fabric |
-//! | `ib:sockets` | processes of one machine, forked or a launcher's | software devices that reach each other by sockets |
-//! | `simulated:ib` | ranks in virtual time | software devices whose works travel by cables that are a model |
+//! | `ib:sockets` | processes of one machine, forked or a launcher's | software devices with sockets |
+//! | `simulated:ib` | ranks in virtual time | software devices on modelled cables |
 //!
-//! Software devices are how the protocols run where no adapter is. Ranks of a node share memory, as on any network (`GA_RANKS_PER_NODE`). Of
-//! `GA_IB_DEVICE` the first port is that of the first rank of a machine, the second that of the next, and so on in turns.
+//! Software devices run the protocols where no adapter is. The ranks of a machine take the ports of `GA_IB_DEVICE` in turns.
 
 use std::{fmt::Display, sync::Arc};
 

@@ -1,7 +1,7 @@
-//! The cores that a thread may run on, however many the machine has.
+//! The cores that a thread may run on, on machines of any size.
 //!
-//! The kernel refuses to write its mask into a shorter one, and its mask is as long as the number of cores that it was built or started
-//! for: 1024 bits, the length of `cpu_set_t`, are too few on large machines. So the mask grows until the kernel takes it.
+//! The kernel refuses a mask shorter than its own, and 1024 bits, the length of `cpu_set_t`, are too few on large machines. So the mask
+//! grows until the kernel takes it.
 
 use std::io;
 

@@ -1,4 +1,4 @@
-//! What every floor of the network uses: locks, tables, random numbers, lines for people.
+//! What every floor of the network uses.
 
 pub(crate) mod cores;
 pub(crate) mod mutex;

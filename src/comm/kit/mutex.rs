@@ -1,5 +1,5 @@
-//! The lock of this crate: poisoning is ignored, because what it guards is whole between any two statements that may panic, and tests
-//! count how often a thread takes one.
+//! The lock of this crate. It ignores poisoning: what it guards is whole between any two statements that may panic. Tests count how
+//! often a thread takes one.
 
 use std::sync::{MutexGuard, PoisonError, TryLockError};
 

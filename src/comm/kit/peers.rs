@@ -1,6 +1,4 @@
-//! What is kept of other ranks: an entry for each that something was exchanged with, and no walk over all ranks.
-//!
-//! Entries stay where they are in the order of the first contact, so what is done for all of them is done in the same order in each run.
+//! An entry for each rank that something was exchanged with, in the order of first contact: all runs treat them alike.
 
 use std::collections::HashMap;
 

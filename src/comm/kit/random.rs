@@ -1,4 +1,4 @@
-//! Random numbers: of a seed, SplitMix64 (Steele, Lea and Flood, 2014), and of the system.
+//! Random numbers: from a seed by SplitMix64 (Steele, Lea and Flood, 2014), and from the system.
 
 use rustix::rand::{GetRandomFlags, getrandom};
 

@@ -1,4 +1,4 @@
-//! Values under numbers. Places are used again, numbers are not: a number that comes late finds nothing.
+//! Values under numbers. Places are used again, numbers are not: a late number finds nothing.
 
 /// The upper half of a number counts how often its place, the lower half, was used before.
 const PLACE: u64 = u32::MAX as u64;

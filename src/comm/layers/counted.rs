@@ -1,4 +1,4 @@
-//! Operations and bytes of a rank by kind, in one line of stderr when its body has ended.
+//! Prints a rank's operations and bytes by kind, in one line of stderr at the end of its body.
 //!
 //! ```text
 //! global-arrays: rank 0 asked its network for flush 1, put 3 (192 bytes), put_signal 12 (640 bytes)

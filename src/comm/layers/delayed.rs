@@ -1,4 +1,4 @@
-//! Most puts are visible at their target only when it is flushed, or much later: a fence that is missing shows.
+//! Most puts are visible only when their target is flushed, or much later: a missing fence shows.
 
 use std::{
     sync::{Arc, MutexGuard},
@@ -73,7 +73,7 @@ impl Delayed {
             // SAFETY: a put only reads the bytes, which stay in `going` until it has, and a network that still reads when a job
             // ends outlives its layers or stops first; the caller that put them promised that the target is committed, and it
             // stays so until this rank's next fence.
-            let issued = unsafe { self.below.issue(Operation::Put { to, local }, Token::LATE) };
+            let issued = unsafe { self.below.issue(&Operation::Put { to, local }, Token::LATE) };
             queue.unread += usize::from(issued == Issued::Pending);
             // They share a token, so what is complete now may be an earlier one.
             queue.going.push(bytes);
@@ -101,9 +101,9 @@ impl Network for Delayed {
         &self.capabilities
     }
 
-    unsafe fn issue(&self, operation: Operation<'_>, token: Token) -> Issued {
+    unsafe fn issue(&self, operation: &Operation<'_>, token: Token) -> Issued {
         let mut queue = self.lock();
-        match operation {
+        match *operation {
             Operation::Put { to, local } if !step(&mut queue.state).is_multiple_of(PROMPT) => {
                 let mut bytes = vec![0; local.len];
                 // SAFETY: the caller promises that the memory is readable; the copy is as long as it and apart from it.
@@ -191,11 +191,11 @@ mod tests {
         for _ in 0..40 {
             let local = Local { ptr: bytes.as_ptr().cast_mut(), len: bytes.len() };
             // SAFETY: the bytes live longer than the network; the segment lies in the memory file, which gets a page when it is written.
-            let _ = unsafe { delayed.issue(Operation::Put { to: Remote { rank: 0, offset: 0 }, local }, Token(5)) };
+            let _ = unsafe { delayed.issue(&Operation::Put { to: Remote { rank: 0, offset: 0 }, local }, Token(5)) };
         }
         assert!(!delayed.lock().late.is_empty(), "most puts are late");
         // SAFETY: a flush touches no memory of the caller.
-        let _ = unsafe { delayed.issue(Operation::Flush { rank: 0 }, Token(6)) };
+        let _ = unsafe { delayed.issue(&Operation::Flush { rank: 0 }, Token(6)) };
         assert!(delayed.lock().late.is_empty() && delayed.lock().going.is_empty());
     }
 }

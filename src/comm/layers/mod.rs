@@ -1,18 +1,15 @@
-//! Networks that stand on another network. Some make it harsher, so that the suites find what a gentle network hides; others show what it
-//! is asked for.
+//! Networks that stand on another network. Some make it harsher, so that the suites find what a gentle network hides; others show what
+//! it is asked for.
 //!
 //! They stack by name, from the network upward: `threads+hidden+delayed+scrambled`.
 //!
-//! | layer | what it does |
+//! | layer | effect |
 //! |---|---|
-//! | `hidden` | no rank sees any memory, not even its own, so every operation takes the network |
-//! | `scrambled` | nothing happens before a thread polls, and then in a scrambled order; none of the optional operations exists |
-//! | `delayed` | most puts are visible at their target only when it is flushed, or much later |
-//! | `traced` | prints a line for each operation and each event |
-//! | `counted` | counts operations and bytes, and prints them when the rank's body has ended |
-//!
-//! `hidden` changes only what the [`Topology`] says is mapped. The others wrap the network; `traced` and `counted` pass
-//! everything on unchanged, through [`Observed`], and see what reaches their place in the stack.
+//! | `hidden` | no rank sees any memory, not even its own: only the [`Topology`] changes |
+//! | `scrambled` | nothing happens before a poll, then in any order; no optional operations |
+//! | `delayed` | most puts are visible late |
+//! | `traced` | prints what reaches its place in the stack |
+//! | `counted` | counts what reaches its place |
 
 mod counted;
 mod delayed;

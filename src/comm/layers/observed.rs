@@ -64,11 +64,11 @@ impl<O: Observer> Network for Observed<O> {
         self.below.capabilities()
     }
 
-    unsafe fn issue(&self, operation: Operation<'_>, token: Token) -> Issued {
+    unsafe fn issue(&self, operation: &Operation<'_>, token: Token) -> Issued {
         // SAFETY: the caller's promise.
         let issued = unsafe { self.below.issue(operation, token) };
         if issued != Issued::Full {
-            self.took(&operation, token, issued);
+            self.took(operation, token, issued);
         }
         issued
     }

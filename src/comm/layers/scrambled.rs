@@ -1,4 +1,4 @@
-//! Nothing happens before a thread polls, and then in any order that the network's promises allow, which are few.
+//! Nothing happens before a thread polls, and then in any order that the network's few promises allow.
 
 use std::sync::{Arc, MutexGuard};
 
@@ -49,9 +49,9 @@ impl Network for Scrambled {
         &self.capabilities
     }
 
-    unsafe fn issue(&self, operation: Operation<'_>, token: Token) -> Issued {
+    unsafe fn issue(&self, operation: &Operation<'_>, token: Token) -> Issued {
         let mut queue = self.lock();
-        match operation {
+        match *operation {
             Operation::Put { to, local } => queue.transfers.push((Operation::Put { to, local }, token)),
             Operation::Get { from, local } => queue.transfers.push((Operation::Get { from, local }, token)),
             Operation::Atomic { word, atomic } => queue.transfers.push((Operation::Atomic { word, atomic }, token)),
@@ -83,11 +83,11 @@ impl Network for Scrambled {
             let (operation, token) = queue.transfers.swap_remove(at);
             // The network below reports the completion under the same token.
             // SAFETY: the promises of our caller are those that the network below asks for.
-            unsafe { self.below.issue(operation, token) }.report(token, events);
+            unsafe { self.below.issue(&operation, token) }.report(token, events);
         }
         for (flush, token) in std::mem::take(&mut queue.flushes) {
             // SAFETY: a flush touches no memory of the caller.
-            unsafe { self.below.issue(flush, token) }.report(token, events);
+            unsafe { self.below.issue(&flush, token) }.report(token, events);
         }
         drop(queue);
         self.below.poll(events);

@@ -1,4 +1,4 @@
-//! A line of stderr for each operation of a rank and for each event.
+//! Prints a line to stderr for each operation of a rank and for each event.
 //!
 //! ```text
 //! global-arrays: rank 0, 5120 µs: put rank 1 at 65536, 64 bytes, Token(3#17), Complete
@@ -6,9 +6,9 @@
 //! global-arrays: rank 0, 5160 µs: LocalDone(Token(3#17))
 //! ```
 //!
-//! The time counts from the start of the layer. The line of an operation is written when the call returns, so an event that another
-//! thread of the rank polls may come before it. An operation that is complete when its call returns passes its token on to the next
-//! one. What is given up, and mail that the network refuses, has no line.
+//! The time counts from the start of the layer. A line is written when the call returns, so an event that another thread polls may come
+//! before it. An operation that is complete on return passes its token on to the next. Transfers that are given up, and refused mail,
+//! have no line.
 
 use std::{fmt, time::Instant};
 

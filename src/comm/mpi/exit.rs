@@ -1,10 +1,10 @@
 //! What becomes of MPI, and of jobs, when the process ends.
 //!
-//! MPI is finalised then, if this crate initialised it, or left without that where it would hang (`leave`). Neither happens if a job
-//! is running: the program called `exit` inside its body, and to finalise would be to wait for ranks that wait for this one. That
-//! ends the job, and this rank is the one that can still say so before a launcher kills the others for it. Nor does it after a job
-//! failed, or did not start, or if the program ends with an error: ranks that are gone cannot take part, and those that are not must
-//! not be waited for.
+//! If this crate initialised MPI, it finalises it then, or leaves without that where it would hang (`leave`). It does neither
+//!
+//! * while a job runs: the program called `exit` inside its body, and other ranks wait for this one. The job ends, and this rank says so
+//!   before a launcher kills the others.
+//! * after a job failed or did not start, or if the program ends with an error: finalising would wait for ranks that are gone or busy.
 
 use std::{
     ffi::c_int,

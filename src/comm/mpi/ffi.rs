@@ -1,8 +1,7 @@
 //! The calls of MPI that the conduit makes, with errors as values.
 //!
-//! Nothing here knows what the messages mean. Communicators of the conduit return errors instead of ending the process. Handles are
-//! plain numbers or pointers of the library; a call from any thread is allowed by the level of thread support that `start` asks
-//! for, or made under the conduit's lock.
+//! Communicators of the conduit return errors instead of ending the process. Any thread may make a call if `start` got the level of thread
+//! support for that; else the conduit's lock guards it.
 
 use std::{
     ffi::{CStr, c_int, c_void},

@@ -1,11 +1,9 @@
-//! Words that the ranks of *another* network keep for each other, where the program has an MPI library: that speaks with the launcher, and two
-//! must not.
+//! Words that the ranks of *another* network keep for each other, where the program has an MPI library. That library speaks with the
+//! launcher, and two must not.
 //!
-//! A fence gathers what every rank has put since the last one, and every rank keeps that until somebody puts again: some hundred bytes of each rank.
-//! So an answer takes no message, and may be asked for by any thread. MPI itself is called by the thread that runs the job, when its ranks meet and
-//! at its end.
-//!
-//! MPI is initialised if the program has not done it, and ends as after a job over `mpi` (`exit`).
+//! A fence gathers what every rank has put since the last one, some hundred bytes of each, and every rank keeps that. So an answer takes no
+//! message, and any thread may ask. Only the thread that runs the job calls MPI, when ranks meet and at the end. MPI starts and ends as in
+//! a job over `mpi` (`exit`).
 
 use std::{io, mem::take, sync::atomic::Ordering};
 

@@ -1,19 +1,17 @@
 //! Leaving a job without `MPI_Finalize`, where that hangs.
 //!
-//! `MPI_Finalize` of MPICH 4.0 over UCX (device `ch4:ucx`) does not always return when processes are connected by TCP: it closes the
-//! connections of a process while the others close theirs, and sometimes waits forever. Programs in C hang too, one start in ten to
-//! one in four. A watchdog would only turn the hang into a failed job.
-//!
-//! So a process of such a job leaves by what the launcher understands, PMI-1, whose descriptor MPICH uses the same way:
+//! `MPI_Finalize` of MPICH 4.0 over UCX (device `ch4:ucx`) sometimes waits forever when processes connected by TCP close their connections
+//! at the same time. Programs in C hang too, one start in ten to one in four. A watchdog would only make the job fail. So a process of such
+//! a job takes leave of the launcher by PMI-1, on the descriptor that MPICH uses:
 //!
 //! ```text
-//!   us        cmd=barrier_in       launcher   cmd=barrier_out      all ranks have come; none needs another any more
+//!   us        cmd=barrier_in       launcher   cmd=barrier_out      all ranks have come
 //!   us        cmd=finalize         launcher   cmd=finalize_ack     this process ends well
 //! ```
 //!
-//! and then ends like a process that has no MPI. While it waits for the others it drives the library: a last message of a job may
-//! still be in it, and its receiver has to leave the job before it comes to the barrier. Nothing of MPI is under way behind the
-//! barrier, so nobody misses the connections that the end of the process closes.
+//! Then it ends like a process without MPI. While it waits it drives the library: a last message of a job may still be in it, and its
+//! receiver has to leave the job before it comes to the barrier. Behind the barrier nothing of MPI is under way, so nobody misses the
+//! connections.
 
 use std::{
     env,

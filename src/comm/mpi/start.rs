@@ -1,16 +1,11 @@
 //! How a rank of a job under MPI starts and ends.
 //!
-//! The launcher started the processes. Here they find out which ranks share a node and its memory (`bootstrap::place`). Then they
-//! begin to answer each other.
+//! The ranks find out which of them share a node (`bootstrap::place`). All messages of a job travel in a copy of its communicator, so they
+//! never meet the program's own.
 //!
-//! All messages of a job travel in a copy of the communicator that it was made from, so they never meet the program's own.
-//!
-//! # The end
-//!
-//! A rank whose body returned well waits for all others, then gives the communicator back. A rank that fails tells the others;
-//! they wait for a moment for the launcher to end them, so that one message is seen and not one from each rank. When the process ends
-//! MPI is finalised (`exit`), if it was initialised here, or left where finalising would hang (`leave`); after a failure it is not,
-//! since ranks that are gone cannot take part, and the launcher takes that as the failure that it is.
+//! A rank whose body returned well waits for all others, then gives the communicator back. A rank that fails tells the others. They give
+//! the launcher a moment to end them, so that users see one message and not one from each rank. After a failure MPI is not finalised
+//! (`exit`), which shows the launcher the failure.
 
 use std::sync::{
     Arc,

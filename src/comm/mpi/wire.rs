@@ -1,7 +1,7 @@
 //! Frames and bulk messages over MPI.
 //!
-//! Frames are received from anybody, into a ring of receives. They are looked at in the order in which they were posted, which for each
-//! sender is the order of sending. A receive that was used is posted again when nobody waits for what it brought.
+//! A ring of receives takes frames from anybody. Looks follow the order of posting, which for each sender is the order of sending. A used
+//! receive is posted again when nobody waits for what it brought.
 
 use std::collections::VecDeque;
 

@@ -1,4 +1,4 @@
-//! What a rank does with the memory of another that it has mapped, as a network would: checked against the segment, done when it returns.
+//! Operations on another rank's mapped memory, as a network would do them: checked against the segment, done on return.
 
 use std::sync::atomic::{Ordering, fence};
 
@@ -17,13 +17,13 @@ impl Fabric {
     pub(super) unsafe fn carry_out(
         &self,
         topology: &Topology,
-        operation: Operation<'_>,
+        operation: &Operation<'_>,
         token: Token,
     ) -> (Issued, Option<Event>) {
         let local = |rank| topology.local(rank);
         // SAFETY: the caller's promise.
         unsafe {
-            match operation {
+            match *operation {
                 Operation::Put { to, local: from } => self.write(local(to.rank), to.offset, from),
                 Operation::Get { from, local: to } => self.read(local(from.rank), from.offset, to),
                 Operation::PutSignal { to, local: from, signal } => self.write_signal(local(to.rank), to.offset, from, signal),

@@ -1,26 +1,22 @@
-//! The thread that answers others while its rank computes, and sees the end of a neighbour.
+//! The thread that answers others while its rank computes, and sees the end of a neighbor.
 //!
 //! # Answering
 //!
-//! A rank that waits in the crate polls by itself, so the thread polls only if no caller has done so recently. Between polls it sleeps: at
-//! first for [`SHORTEST`], and longer each time that nothing came. While messages come, it keeps polling before it sleeps again. So a
-//! rank that computes loses some per mille of a core while little is asked. Others get their answers within half a millisecond, or at once if
-//! they ask much. Where no core is free, each wake-up takes some 15 µs from the rank's own thread, as long as a get. So while the rank itself
-//! polls, the thread sleeps longer and longer, up to [`ASLEEP`]. The first answer after the rank begins to compute may take that long.
+//! A waiting rank polls by itself, so the thread polls only if no caller has done so recently. Between polls it sleeps: first for
+//! [`SHORTEST`], then longer each time that nothing came. While messages come, it polls on. So a computing rank loses some per mille of
+//! a core while little is asked. Others get answers within half a millisecond, or at once if they ask much.
 //!
-//! Some networks end the sleep when something arrives ([`Answers::sleep`]), and answers take a wake-up only. The thread never yields between
-//! looks: where its rank computes on the same core, the scheduler would not come back to it for milliseconds.
+//! Where no core is free, a wake-up takes some 15 µs from the rank's own thread, as long as a get. So while the rank itself polls, the
+//! sleeps grow up to [`ASLEEP`]. The thread never yields between looks: if its rank computes on the same core, the scheduler returns to
+//! it only after milliseconds.
 //!
 //! # Watching
 //!
-//! Each rank watches the process of the next one on its machine (`node::alive`): the thread sleeps by waiting for a lock that
-//! this neighbor holds. On a machine with more than two ranks, a second thread waits for the end of the rank before. If a process
-//! ends before its rank has finished, because of a signal for instance, one rank of the machine prints so at once: a launcher
-//! kills the others as soon as it sees that end. A rank that a launcher started without MPI also watches the launcher.
+//! Each rank watches its neighbors on its machine (`node::alive`): this thread sleeps by waiting for the lock of one, a second thread
+//! for the lock of the other. If a process ends before its rank has finished, one rank prints so at once, because a launcher then kills
+//! the others. A rank that a launcher started without MPI also watches the launcher.
 //!
-//! # Other machines
-//!
-//! From time to time the thread also asks a few other machines whether they are there (`protocol::beats`).
+//! The thread also asks a few other machines for signs of life (`protocol::beats`).
 
 use std::{
     io,

@@ -1,12 +1,10 @@
-//! Watches whether a rank's process lives, and sees its end in the first moment.
+//! Watches a rank's process, and sees its end in the first moment.
 //!
-//! Where a launcher started the ranks, a neighbor of each reports the signal that killed it. The launcher is in a hurry then: it
-//! sees that files of the process were closed, and kills the others within a millisecond. A process descriptor becomes readable
-//! after that, too late. A robust lock (`pthread_mutexattr_setrobust`) is passed on before: when a thread begins to end, the
-//! kernel walks the list of locks that it holds, before it takes down memory and closes files. So each rank holds two locks while
-//! its job runs, and a neighbor on each side waits for one of them. Where every core computes, one of the two neighbors may get a
-//! core too late, behind the process that ends. From the same moment on, `/proc` shows how the process ended, until its launcher
-//! has seen its end. Only a process that may look at it can read that.
+//! A launcher sees that a process has closed its files, and kills the other ranks within a millisecond. A process descriptor becomes
+//! readable only after that. But when a thread begins to end, the kernel first passes on the robust locks that it holds
+//! (`pthread_mutexattr_setrobust`). So each rank holds two locks, and a neighbor on each side waits for one: where every core computes,
+//! one neighbor may get a core too late. From then on `/proc` shows how the process ended, to processes that may look at it, until its
+//! launcher has seen its end.
 
 use std::{
     cell::UnsafeCell,

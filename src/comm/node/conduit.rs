@@ -1,18 +1,6 @@
-//! What the engine drives: a member of a machine, a network for ranks whose memory is not mapped, and time.
-//!
-//! Ranks whose memory is mapped are reached through the member, the others through the network. This is the only place that chooses.
-//!
-//! # Waiting
-//!
-//! A rank that waits looks at what it waits for, at the node's inboxes, and at the network, in turn. It spins for as long as a sleep and a
-//! wake-up would take. Then it sleeps in slices if ranks outnumber cores, or if the network wakes sleepers. Otherwise it spins on, as
-//! MPI does, and answers at once what others ask of it.
-//!
-//! Where ranks outnumber cores, a network may let the rank sleep until something comes ([`Network::nap`]). A rank that shares memory with no other
-//! sleeps there in long slices. One that does waits for its neighbors too, and nothing that they do ends that sleep. So it sleeps there in short
-//! slices, and only while the network owes it an answer or it answers for others; else on its bell, and on a word as ever.
-//!
-//! In virtual time all of this is the [`VirtualTime`]'s.
+//! What the engine drives (`comm`). Only the conduit chooses between the member and the network.
+
+mod waiting;
 
 use std::{
     io,
@@ -28,28 +16,13 @@ use std::{
 use rustix::time::{ClockId, clock_gettime};
 
 use super::{
-    INHERITED,
     member::Member,
     supervision::{Shown, Supervision},
 };
 use crate::comm::{
-    Announcement, Awaited, Capabilities, Connections, Events, Issued, LeaveStep, Nap, Network, Operation, Slept, Token, Topology,
-    VirtualTime, WaitWord,
+    Announcement, Awaited, Capabilities, Connections, Events, Issued, LeaveStep, Network, Operation, Remote, Token, Topology,
+    VirtualTime,
 };
-
-/// Looks at a word before the network is asked. They take as long as ranks of one node need that arrive together.
-const LOOKS: usize = 300;
-
-/// The time for which a waiting rank looks without a pause before it may sleep: a sleep and a wake-up take some 60 µs.
-const PATIENCE: Duration = Duration::from_micros(50);
-/// A sleeping rank wakes up after this long to look.
-const SLICE: Duration = Duration::from_micros(50);
-/// The longest wait for whatever comes. Nothing here shows what another thread of the rank has taken out of the network, so the caller has to
-/// look for itself soon.
-const SLICES: Duration = Duration::from_micros(500);
-/// The longest sleep in the network. It goes on when another thread of the rank takes something out of the network, or changes a
-/// word of the rank.
-const NAP: Duration = Duration::from_micros(500);
 
 /// One rank's way to all others.
 #[derive(Debug)]
@@ -121,11 +94,6 @@ impl Conduit {
         self.topology().rank()
     }
 
-    /// Number of ranks.
-    pub(crate) fn size(&self) -> usize {
-        self.topology().size()
-    }
-
     /// What the engine may ask for. Constant.
     #[inline]
     pub(crate) fn capabilities(&self) -> &Capabilities {
@@ -150,7 +118,7 @@ impl Conduit {
     /// Returns true if this process was forked by the rank: nothing that a network shares with the parent may be touched.
     #[inline]
     pub(crate) fn is_inherited(&self) -> bool {
-        self.member.over().load(Ordering::Relaxed) == INHERITED
+        self.member.fabric().is_inherited()
     }
 }
 
@@ -160,10 +128,17 @@ impl Conduit {
     /// changes all words that others may change too.
     #[inline]
     fn is_for_processor(&self, operation: &Operation<'_>) -> bool {
-        match operation {
-            Operation::Put { .. } | Operation::Get { .. } | Operation::Mail { .. } => self.is_mapped(operation.rank()),
-            Operation::PutSignal { .. } | Operation::Atomic { .. } | Operation::Flush { .. } => {
-                self.is_coherent(operation.rank())
+        match *operation {
+            Operation::Put { to: Remote { rank, .. }, .. }
+            | Operation::Get { from: Remote { rank, .. }, .. }
+            | Operation::Mail { rank, .. } => self.is_mapped(rank),
+            Operation::PutSignal { to: Remote { rank, .. }, .. } | Operation::Atomic { word: Remote { rank, .. }, .. } => {
+                self.is_coherent(rank)
+            }
+            Operation::Flush { rank } => {
+                // Of a mapped rank too: pairs with the acquire of a thread that learns of it.
+                fence(Ordering::SeqCst);
+                self.is_coherent(rank)
             }
             // Callers copy to memory that they see by themselves.
             Operation::PutBlock { .. } | Operation::GetBlock { .. } | Operation::Accumulate { .. } => false,
@@ -185,15 +160,11 @@ impl Conduit {
     /// # Safety
     /// As [`Operation`] says.
     #[inline]
-    pub(crate) unsafe fn issue(&self, operation: Operation<'_>, token: Token) -> Issued {
+    pub(crate) unsafe fn issue(&self, operation: &Operation<'_>, token: Token) -> Issued {
         let _inside = self.inside();
-        if let Operation::Flush { .. } = operation {
-            // Of a mapped rank too: pairs with the acquire of a thread that learns of it.
-            fence(Ordering::SeqCst);
-        }
         match &self.network {
             // SAFETY: the caller's promise.
-            Some(network) if !self.is_for_processor(&operation) => unsafe { network.issue(operation, token) },
+            Some(network) if !self.is_for_processor(operation) => unsafe { network.issue(operation, token) },
             // SAFETY: as above.
             _ => unsafe { self.member.issue(operation, token) },
         }
@@ -304,7 +275,7 @@ impl Conduit {
 
     /// Bytes that all ranks of the caller's machine have committed and not released.
     pub(crate) fn committed(&self) -> u64 {
-        self.member.committed()
+        self.member.fabric().committed().load(Ordering::Relaxed)
     }
 
     /// No object of this rank is left whose memory is in a segment; the rank may still hold transfers. Called once.
@@ -327,7 +298,7 @@ impl Conduit {
     }
 }
 
-/// Time, and waiting.
+/// Time.
 impl Conduit {
     /// Time since the conduit started.
     pub(crate) fn now(&self) -> Duration {
@@ -363,103 +334,14 @@ impl Conduit {
     pub(crate) fn skips(&self) -> bool {
         self.time.as_ref().is_some_and(|time| time.skips())
     }
-
-    /// Returns when [`poll`](Self::poll) may have something to say, after `limit` at the latest. May return early.
-    pub(crate) fn wait(&self, limit: Duration) {
-        if let Some(time) = &self.time {
-            let _inside = self.inside();
-            return time.wait(None);
-        }
-        let Some(network) = &self.network else { return self.member.wait(limit) };
-        // What neighbors send, and what an agent delivers, ends a sleep on the bell only.
-        let (limit_of_nap, if_owed) = if self.is_alone { (NAP, false) } else { (SLICE, true) };
-        self.wait_until(&**network, limit.min(SLICES), limit_of_nap, if_owed, || false, |slice| self.member.wait(slice), false);
-    }
-
-    /// Returns when the word differs from `seen`, when `poll` may have something to say, or after `limit`. May return early.
-    /// The word lies in the caller's own segment or in mapped memory.
-    #[inline]
-    pub(crate) fn wait_on(&self, word: &WaitWord, seen: u32, limit: Duration) {
-        if let Some(time) = &self.time {
-            let _inside = self.inside();
-            return time.wait(Some((word, seen)));
-        }
-        let Some(network) = &self.network else { return self.member.wait_on(word, seen, limit) };
-        for _ in 0..LOOKS {
-            if word.load() != seen {
-                return;
-            }
-        }
-        let limit_of_nap = if self.is_alone { NAP } else { Duration::ZERO };
-        let (ready, sleep) = (|| word.load() != seen, |slice| word.sleep(seen, slice));
-        self.wait_until(&**network, limit, limit_of_nap, false, ready, sleep, true);
-    }
-
-    /// Lets others go before the caller looks again at what changes without a word to it: as [`wait`](Self::wait), but time passes.
-    pub(crate) fn pause(&self, limit: Duration) {
-        match &self.time {
-            Some(time) => {
-                let _inside = self.inside();
-                time.pause(limit);
-            }
-            None => self.wait(limit),
-        }
-    }
-
-    /// Waits until `ready`, or until there is something to poll, or for `limit`. Where ranks share cores it sleeps between looks:
-    /// in the network for `nap` if it can, else by `sleep`. Where nothing would wake a sleeper it `spins` on, or returns.
-    #[expect(clippy::too_many_arguments, reason = "one loop for two kinds of waits")]
-    fn wait_until(
-        &self,
-        network: &dyn Network,
-        limit: Duration,
-        nap: Duration,
-        if_owed: bool,
-        ready: impl Fn() -> bool,
-        sleep: impl Fn(Duration),
-        spins: bool,
-    ) {
-        let (start, crowded) = (self.now(), self.capabilities.crowded);
-        loop {
-            if ready() || self.member.has_news() || network.attend() {
-                return;
-            }
-            let waited = self.now().saturating_sub(start);
-            if ready() || waited >= limit || self.over().load(Ordering::Relaxed) != 0 {
-                return;
-            }
-            if waited <= PATIENCE {
-                if crowded {
-                    std::thread::yield_now()
-                } else {
-                    std::hint::spin_loop()
-                }
-                continue;
-            }
-            let nap = if crowded { nap.min(limit - waited) } else { Duration::ZERO };
-            match network.nap(Nap { limit: nap, if_owed, ready: &ready }) {
-                Slept::Here => {}
-                Slept::Not if !crowded && spins => std::hint::spin_loop(),
-                Slept::Not if !crowded => return,
-                Slept::Bell | Slept::Not => {
-                    // What came before the network was armed rings no bell.
-                    if network.attend() {
-                        return;
-                    }
-                    sleep(SLICE);
-                }
-            }
-        }
-    }
 }
 
 /// The end.
 impl Conduit {
-    /// Non-zero once the job is over for this rank, because it ended or was ended; [`INHERITED`] in a child that the rank's process
-    /// forked. Read on every operation.
+    /// Non-zero once the job is over for this rank, because it ended or was ended. Read on every operation.
     #[inline]
     pub(crate) fn over(&self) -> &AtomicU32 {
-        let over = self.member.over();
+        let over = self.member.fabric().over();
         match &self.time {
             Some(time) => time.over(over),
             None => over,
@@ -469,7 +351,7 @@ impl Conduit {
     /// Why the job is over, for people.
     pub(crate) fn over_cause(&self) -> String {
         match &self.time {
-            Some(time) if self.member.over().load(Ordering::Relaxed) == 0 => time.over_cause(),
+            Some(time) if self.member.fabric().over().load(Ordering::Relaxed) == 0 => time.over_cause(),
             _ => self.member.fabric().cause(),
         }
     }
@@ -523,6 +405,3 @@ impl Conduit {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
-use super::INHERITED;
+use super::ending::INHERITED;
 use crate::memory::word::WaitWord;
 
 /// The job's part of the control pages.

@@ -1,4 +1,4 @@
-//! Errands of a rank for its agent, the rank of its machine that answers for it. They stay on the rank's control page until done.
+//! Errands of a rank for the rank that answers for it, its agent. They stay on the rank's control page until done.
 
 use std::{ops::Range, sync::atomic::Ordering};
 

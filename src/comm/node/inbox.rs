@@ -1,10 +1,10 @@
 //! A bounded queue with many writers and one reader, in shared memory.
 //!
-//! Vyukov's ring, with laps counted from zero so that zeroed memory is an empty ring. Slot `k` in lap `l` is free while its
-//! `turn` is `2l`, full at `2l + 1`; the writer takes a ticket by compare-and-swap on `tail`, fills the slot and raises `turn`;
-//! the reader empties it and raises `turn` again, which frees the slot for the next lap.
+//! It is Vyukov's ring, with laps counted from zero so that zeroed memory is an empty ring. Slot `k` in lap `l` is free while its
+//! `turn` is `2l`, full at `2l + 1`. A writer takes a ticket by compare-and-swap on `tail`, fills the slot and raises `turn`. The
+//! reader empties it and raises `turn` to the next lap's.
 //!
-//! A writer that dies between its ticket and its slot blocks the ring for good: its death ends the job anyhow.
+//! A writer that dies between ticket and slot blocks the ring, and ends the job anyhow.
 
 use super::PACKET;
 use crate::memory::atomics::{AtomicU32, AtomicU64, Ordering};

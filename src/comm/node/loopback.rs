@@ -1,7 +1,7 @@
 //! A network inside one machine: it reaches every rank through the shared mapping, at once.
 //!
-//! It stands below every job of one machine whose memory is hidden, or cut into nodes, so that the protocols of real networks run
-//! anywhere. The [`layers`](crate::comm::layers) make it as harsh as a network may be.
+//! Jobs whose memory is hidden or cut into nodes use it, so that real networks' protocols run anywhere. The
+//! [`layers`](crate::comm::layers) make it harsher.
 
 use std::sync::Arc;
 
@@ -43,10 +43,12 @@ impl Network for Loopback {
         &self.capabilities
     }
 
-    unsafe fn issue(&self, operation: Operation<'_>, token: Token) -> Issued {
+    unsafe fn issue(&self, operation: &Operation<'_>, token: Token) -> Issued {
         // SAFETY: the caller's promise.
         let (issued, event) = unsafe { self.fabric.carry_out(&self.topology, operation, token) };
-        self.done.lock().extend(event);
+        if let Some(event) = event {
+            self.done.lock().push(event);
+        }
         issued
     }
 

@@ -1,16 +1,13 @@
-//! One rank's view of its machine's ranks: the memory that it has mapped, and the bell by which it is woken.
+//! One rank's view of its machine: the memory that it has mapped, and the bell that wakes it.
 //!
-//! The arrays load from and store to mapped memory by themselves. Puts and gets come here from groups that have members elsewhere.
+//! Arrays use mapped memory by themselves. Groups that have members elsewhere put and get here.
 
 use std::{
     collections::VecDeque,
     io,
     ops::Range,
     ptr::NonNull,
-    sync::{
-        Arc,
-        atomic::{AtomicU32, Ordering},
-    },
+    sync::{Arc, atomic::Ordering},
     time::{Duration, Instant},
 };
 
@@ -104,7 +101,7 @@ impl Member {
     /// # Safety
     /// As [`Operation`] says.
     #[inline]
-    pub(super) unsafe fn issue(&self, operation: Operation<'_>, token: Token) -> Issued {
+    pub(super) unsafe fn issue(&self, operation: &Operation<'_>, token: Token) -> Issued {
         // SAFETY: the caller's promise.
         let (issued, event) = unsafe { self.fabric.carry_out(&self.topology, operation, token) };
         if let Some(event) = event {
@@ -145,10 +142,6 @@ impl Member {
         Ok(())
     }
 
-    pub(super) fn committed(&self) -> u64 {
-        self.fabric.committed().load(Ordering::Relaxed)
-    }
-
     pub(super) fn now(&self) -> Duration {
         self.start.elapsed()
     }
@@ -167,10 +160,5 @@ impl Member {
         if word.load() == seen {
             self.patience.wait(word, seen, limit);
         }
-    }
-
-    #[inline]
-    pub(super) fn over(&self) -> &AtomicU32 {
-        self.fabric.over()
     }
 }

@@ -1,7 +1,6 @@
-//! What a rank publishes about itself, and what it finds out about others: where ranks are, what they wait for, which have ended.
+//! What a rank publishes about itself, and finds out about others: where ranks are, what they wait for, which have ended.
 //!
-//! The ranks of a machine see each other's control pages. What a rank of another machine shows is what it answered last, or what others told of
-//! it ([`Supervisor`](super::Supervisor)).
+//! It reads the control pages of its machine, and asks the [`Supervisor`](super::Supervisor) about other machines.
 
 use std::sync::{
     Arc,

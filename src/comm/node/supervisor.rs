@@ -1,36 +1,30 @@
 //! What a rank knows of the ranks of other machines, and what it tells them of its own.
 //!
-//! The ranks of a machine see each other's control pages (`node`). Between machines supervisors exchange *notes*. The active messages
-//! carry them like other requests, and their answers; a note changes no memory of the program.
+//! Supervisors exchange *notes*, which active messages carry. A note changes no memory of the program.
 //!
 //! | note | what it says |
 //! |---|---|
 //! | `Ask` | tell me of yourself, or of a rank that you answer for |
-//! | `Tell` | the answer: where the rank is, what wait it has published, how often it looked |
-//! | `Told` | behind it: the same of the rank that this one waits for, as far as it knows, and so on along the chain |
-//! | `Wave` | tell me when all ranks of your machine, and of those below it, wait (`protocol::waves`) |
-//! | `AllWait` | the answer, once they do |
+//! | `Tell` | the answer: place, published wait, count of looks |
+//! | `Told` | then the same of the ranks along its chain of waits |
+//! | `Wave`, `AllWait` | do all ranks wait, and the answer (`protocol::waves`) |
 //! | `Beat`, `Alive` | are you there, and the answer (`protocol::beats`); an `Am` keeps them to itself |
 //!
 //! # What an answer proves
 //!
-//! A rank publishes a wait only when all that it has put, signaled or mailed to any rank was *handled*
-//! ([`Network::settled`](crate::comm::Network::settled)). It sends nothing more before it takes the publication back, but for
-//! tries to take the lock that it waits for. So a published wait says: what this rank has done for others has arrived. An answer
-//! carries the moment of its question, by the clock of the rank that asked. All that the answer says was true at that moment or
-//! later. What it tells of others is older, by an age that the answering rank knows: it was true that long before the question,
-//! or later. That is all that `lasting` needs to tell a deadlock from a slow network, however late notes arrive.
+//! A rank publishes a wait only when all that it has put, signaled or mailed was *handled*
+//! ([`Network::settled`](crate::comm::Network::settled)). It sends nothing more before it takes the publication back, but for tries to
+//! take the lock that it waits for. So what it has done for others has arrived.
+//!
+//! An answer carries the time of its question, by the clock of the rank that asked. What it says was true then or later. Its news of
+//! other ranks is older, by an age that it names. That is all that `lasting` needs, however late notes arrive.
 //!
 //! # What is asked
 //!
-//! A rank whose wait has lasted asks the rank that it waits for. It asks some times a second while that one waits too, and ever
-//! more seldom while it does not. That rank asks the one that *it* waits for. It passes on what it learns, or that it has not
-//! heard anything yet. So if all ranks wait for one in the end, only the ranks that wait for it directly ask it, and with it
-//! their machines. A rank farther down the chain is asked directly if no news of it came for longer than news take
-//! ([`patience`]), and every [`TOLD`] ranks. Answers are kept for ranks that were asked or told of lately.
-//!
-//! News of a rank come by several ways, and may overtake each other. They are ordered by the times that they carry, which are
-//! never too late.
+//! A rank whose wait has lasted asks the rank that it waits for. That rank asks the next, and passes on what it learns, or that it has
+//! heard nothing yet. So if all ranks wait for one in the end, only the ranks that wait for it directly, and their machines, ask it. A
+//! rank farther down the chain is asked directly if its news is late ([`patience`]), and every [`TOLD`] ranks. News of a rank comes in
+//! any order. Its times, which are never too late, order it.
 
 #[cfg(test)]
 mod tests;

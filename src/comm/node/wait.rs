@@ -1,7 +1,7 @@
 //! How a rank waits: it spins while that can pay, yields a little, then sleeps.
 //!
-//! Spinning pays only while every rank has a core: measured with 8 ranks on 2 cores, a barrier that yields a few times and
-//! then sleeps takes 10 µs, one that spins for 20 µs first takes 160 µs.
+//! Spinning pays only while every rank has a core. Measured with 8 ranks on 2 cores: a barrier that yields a few times and then sleeps
+//! takes 10 µs; one that spins for 20 µs first takes 160 µs.
 
 use std::time::Duration;
 

@@ -1,11 +1,9 @@
 //! Finds out whether the machines that a rank has to do with still answer.
 //!
-//! A rank watches a few machines: those that it met first, and those that it asked last because it waits for a rank of theirs. At
-//! every *beat* it asks those that it has not heard of since the last one. A machine is lost when nothing has come from any of
-//! its ranks for the time of silence.
-//!
-//! A machine can be lost only after it has answered a question: one whose ranks have no agent to answer while they compute never
-//! does. A rank that was stopped itself has heard nobody: a beat counts for twice its usual time at most.
+//! A rank watches the machines that it met first, and those that it asked last because it waits for a rank of theirs. At every *beat* it
+//! asks those that were silent since the last one. A machine is lost when none of its ranks was heard for the time of silence, if it has
+//! answered before: ranks without an agent do not answer while they compute. A beat counts for twice its usual time at most, because a rank
+//! that was stopped itself has heard nobody.
 
 use std::time::Duration;
 

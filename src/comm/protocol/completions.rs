@@ -1,12 +1,8 @@
 //! Which works of a connection ask for a completion, and which works a completion ends.
 //!
-//! Works of a connection complete in their order, so a completion is the end of all works before it. A completion costs more than a short work.
-//! So of short works in a row most are *silent*: the first asks for a completion, for nothing else is open then, and of those behind it every
-//! sixteenth. A *mark*, which asks, is posted behind the last ones when their end is wanted. One mark is under way at a time. Works that
-//! become silent behind it need the next mark.
-//!
-//! Works that the driver keeps have *handles*. A driver may post works without a handle among them. Such a work asks too, but its completion lets
-//! go of no handle: the silent works before it stay silent.
+//! Works complete in order, so a completion ends all works before it. It costs more than a short work, so most short works in a row are
+//! *silent*: they ask for none. A *mark*, which the driver posts behind silent works when it wants their end, asks for one. Works that the
+//! driver keeps have *handles*. The completion of a work without one lets no handle go.
 //!
 //! ```text
 //!  event                                  | silent  | and
@@ -16,10 +12,10 @@
 //!    else                                 | 0       | asks for a completion
 //!  any other work with a handle is posted | 0       | asks for a completion
 //!  a work without a handle is posted      |         | asks for a completion
-//!  the driver asks for the end of silent  |         |
-//!  works: no mark is under way            | 0       | a mark is to be posted
+//!  the end of silent works is wanted:     |         |
+//!         no mark is under way            | 0       | a mark is to be posted
 //!         one is under way                |         | nothing
-//!  work n is reported                     |         | all up to n are completed; has it a handle, that and all before it are let go
+//!  work n is reported                     |         | all up to n are completed; if n has a handle, these are let go
 //!  the connection is over                 | 0       | all are completed, and no mark is under way
 //! ```
 

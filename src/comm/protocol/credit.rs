@@ -1,8 +1,7 @@
 //! The credit of frames between this rank and one peer, in both directions.
 //!
-//! A frame of requests takes credit, for its target may have to keep it until it can handle it. The target acknowledges a frame
-//! when all of its records are handled. Every frame that leaves for a peer says how many of that peer's frames were handled since
-//! the last one left. When [`ACKNOWLEDGE`] frames are handled meanwhile, a frame of answers leaves for them alone.
+//! A frame of requests takes credit, for its target may have to keep it. The target owes an acknowledgement when all records of the frame
+//! are handled.
 //!
 //! ```text
 //!  event                         | unacknowledged | owed          | and
@@ -13,9 +12,9 @@
 //!  a frame of requests is done   |                | + 1           | at ACKNOWLEDGE a frame of answers leaves
 //! ```
 //!
-//! Frames of answers take no credit, because a rank that asks has room for the answer. So two ranks that wait for each other's credit
-//! make progress: each handles the frames of the other, and acknowledgements need no credit. A few frames may stay unacknowledged while
-//! neither rank sends. A rank that needs to know that everything was handled sends a request; its answer acknowledges them.
+//! Frames of answers take no credit, because a rank that asks has room for the answer. So two ranks that wait for each other's credit make
+//! progress: each handles the other's frames, and acknowledgements need no credit. A few frames may stay unacknowledged while neither rank
+//! sends. A rank that needs to know sends a request, whose answer acknowledges them.
 
 /// Frames of requests to one peer that may be on their way or unacknowledged.
 const CREDIT: u32 = 32;

@@ -1,9 +1,8 @@
 //! The target's side of a rendezvous: the requests of one peer in their order, and the messages that they announce.
 //!
-//! The records of a peer are handled one after the other. Some announce a *message*: bytes that travel beside the frames. Such a
-//! record is done when its message is being received, and the message keeps its place: what the record asked for happens when the
-//! bytes have come and all before it is done. Meanwhile only further announcements of this peer are handled, so that their
-//! messages travel at the same time.
+//! A record may announce a *message*: bytes that travel beside the frames. The record is done when its message is being received. What it
+//! asked for happens when the bytes have come and all before it is done. Meanwhile only further announcements of this peer are handled, so
+//! that its messages travel at the same time.
 //!
 //! ```text
 //!  next is                           | when
@@ -14,15 +13,11 @@
 //!  an announcement, into the segment | the same, and each of those goes to another range of the segment
 //! ```
 //!
-//! The network writes a message into the segment as it comes, before those that were announced earlier or after them. Hence the last
-//! line: ranges that overlap would end with the bytes of either. A buffer hides what comes until its turn; what it then does to the
-//! segment is not known before, so a message into the segment does not pass it.
+//! The network writes messages into the segment in any order. Hence the last line: ranges that overlap would end with the bytes of either.
+//! A buffer hides what comes until its turn. Its effect on the segment is unknown before, so a message into the segment does not pass it.
 //!
-//! What is not ready waits with everything behind it. The peer's credit bounds how much that is. Memory for buffers is shared by all
-//! peers: one that gave some back lets the others that wait go first.
-//!
-//! The machine does not know what a record asks for. Its driver reads the records, and tries again one whose answer finds no
-//! memory. The driver also knows whether a range lies in the segment.
+//! What is not ready waits with everything behind it, within the peer's credit. So does a record whose answer finds no memory. All peers
+//! share the memory for buffers: one that gave some back lets the others that wait go first.
 
 use std::{collections::VecDeque, ops::Range};
 

@@ -1,4 +1,4 @@
-//! What the tests of the machines share: numbers from a seed, and channels that keep their order and no other.
+//! What tests of the machines share: numbers from a seed, and channels that keep only their own order.
 
 use std::collections::VecDeque;
 

@@ -1,17 +1,16 @@
-//! Finds out whether all ranks of the job wait for good: one machine's part. A state machine without I/O.
+//! Finds out whether all ranks of the job wait for good: one machine's part.
 //!
-//! The machines form a binomial tree, whose root is the first. Only the first rank of each machine takes part, and only while it waits
-//! itself. The root begins a *wave* when all ranks of its machine wait. A wave goes down the tree, and each machine answers it once all
-//! of its own ranks wait and all machines below have answered. While a rank somewhere computes, the wave rests there, and nothing is sent.
+//! The machines form a binomial tree. Only the first rank of each machine takes part, while it waits itself. The root begins a *wave* when
+//! all ranks of its machine wait. The wave goes down the tree. Each machine answers once all of its own ranks wait and all machines below
+//! have answered.
 //!
-//! An answer tells what became of the waits since the answer before ([`Stage`]). The root believes in a deadlock after three
-//! waves:
+//! An answer tells what became of the waits since the answer before ([`Stage`]). The root believes in a deadlock after three waves:
 //!
 //! 1. All waits are published.
-//! 2. They are the same as in the first wave. So there was a moment, at the end of the first wave, at which all ranks waited. All that
-//!    they had sent to each other had been handled then, because a wait is not published before.
-//! 3. They are the same, and every rank has looked twice since the second wave. The second of these looks began after that moment and
-//!    found nothing. Nothing comes any more.
+//! 2. They are the same as then. So at the end of the first wave all ranks waited. All that they had sent to each other had been handled,
+//!    because a wait is not published before.
+//! 3. They are the same, and every rank has looked twice since the second wave. The second look began after that moment and found nothing.
+//!    Nothing comes any more.
 
 use std::{collections::BTreeMap, time::Duration};
 

@@ -1,7 +1,7 @@
 //! A rank that waits for a report: it polls, looks at the clock, sleeps, and polls again when something has touched it.
 //!
-//! None of this needs the rank itself while nothing comes. So its turns are handled here, at the times when it would act, without
-//! a switch to it. With thousands of ranks, each switch is a walk through memory that is in no cache.
+//! Its turns are handled here, at the times when it would act, without a switch to it: with thousands of ranks, each switch misses the
+//! caches.
 
 use std::{sync::atomic::Ordering, time::Duration};
 

@@ -4,23 +4,23 @@
 //! GA_COROUTINES=1 GA_NETWORK=simulated:gemini GA_RANKS=8192 my-program
 //! ```
 //!
-//! Ranks run one at a time. No memory is mapped, so every operation is a message, and takes the time that the model says (`soft::model`).
-//! Computation takes the time that the program says ([`Job::work`](crate::Job::work)). A program takes the same steps at the same
-//! times in every run with the same seed.
+//! Ranks run one at a time. No memory is mapped: every operation is a message, and takes the time that the model says (`soft::model`).
+//! Computation takes the time that the program says ([`Job::work`](crate::Job::work)). Runs with the same seed take the same steps at
+//! the same times.
 //!
-//! | file | what it does |
+//! | file | contents |
 //! |---|---|
-//! | `machines`, `table` | the machines that have names; how one is read |
-//! | `world` | all ranks in virtual time, as each sees it |
-//! | `state` | what happens: turns, messages, faults |
-//! | `flight` | one operation on its way |
-//! | `idle` | what a rank does while it waits for a report |
-//! | `watchdog` | says when no rank can run because one is blocked outside of the library |
-//! | `port`, `clock` | the network of a rank, and its time |
-//! | `split`, `wired` | a network of its own code between nodes; how the world joins its adapters, and lets agents answer |
+//! | `machines`, `table` | machines with names; how one is read |
+//! | `world` | all ranks, as each sees it |
+//! | `state` | turns, messages, faults |
+//! | `flight` | one operation |
+//! | `idle` | a rank that waits for a report |
+//! | `watchdog` | a rank blocked outside of the library |
+//! | `port`, `clock` | a rank's network and time |
+//! | `split`, `wired` | a network's own code between nodes; its adapters and agents |
 //!
-//! A deadlock is exact here: no message is on its way, and no rank can run. Ranks look up twice a second of virtual time, so its message
-//! says the same as on real networks.
+//! A deadlock is exact here: no message is on its way, and no rank can run. Ranks look up twice a second of virtual time, so the
+//! message is the same as on real networks.
 
 mod clock;
 mod flight;

@@ -67,14 +67,14 @@ impl Network for Port {
         &self.capabilities
     }
 
-    unsafe fn issue(&self, operation: Operation<'_>, token: Token) -> Issued {
+    unsafe fn issue(&self, operation: &Operation<'_>, token: Token) -> Issued {
         let rank = self.rank;
         if !self.world.is_here(rank) {
-            return self.world.refuse(rank, &operation, token);
+            return self.world.refuse(rank, operation, token);
         }
         // SAFETY: the caller's promise; a put only reads the buffer.
         unsafe {
-            match operation {
+            match *operation {
                 Operation::Put { to, local } => self.put(to, local, None, token),
                 Operation::PutSignal { to, local, signal } => self.put(to, local, Some(signal), token),
                 Operation::Get { from, local } => self.issue_lent(Flight::lent(Kind::Get, rank, from, local, token)),

@@ -1,7 +1,6 @@
 //! The network of a rank on a machine with agents: between nodes the code of a network, inside a node the model's operations.
 //!
-//! No memory is mapped in virtual time, so ranks of a node reach each other by messages of the model, which stand for loads and stores. The agent
-//! of the node answers for all of its ranks, as on a real node.
+//! These stand for loads and stores. The node's agent answers for all of its ranks, as on a real node.
 
 use std::{io, ops::Range, sync::Arc};
 
@@ -54,7 +53,7 @@ impl Network for Split {
         &self.capabilities
     }
 
-    unsafe fn issue(&self, operation: Operation<'_>, token: Token) -> Issued {
+    unsafe fn issue(&self, operation: &Operation<'_>, token: Token) -> Issued {
         if self.is_near(operation.rank()) {
             // SAFETY: the caller's promise.
             unsafe { self.near.issue(operation, token) }
@@ -62,7 +61,7 @@ impl Network for Split {
             // SAFETY: as above.
             unsafe { self.far.issue(operation, token) }
         } else {
-            self.world.refuse(self.rank, &operation, token)
+            self.world.refuse(self.rank, operation, token)
         }
     }
 

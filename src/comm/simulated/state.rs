@@ -1,7 +1,7 @@
 //! What happens in virtual time: ranks get their turns, messages leave, arrive, are answered.
 //!
-//! There is one queue of events, in the order of their times. An operation changes memory at one moment: the bytes of a put are written when
-//! the last one has arrived. A short contiguous get reads its bytes when its request arrives, others when the answer is back.
+//! One queue holds all events in the order of their times. A put writes all its bytes when the last one has arrived. A short contiguous
+//! get reads its bytes when its request arrives, others when the answer is back.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 

@@ -1,7 +1,7 @@
-//! Machines: those with names, and how a file of a user's own is read.
+//! Machines: those with names, and how a user's file is read.
 //!
-//! A machine is a TOML file. Every number is required, names its unit, and must be sensible. The files of the machines with names, in the folder
-//! `machines`, say where each number is from; a user's file begins as a copy of one.
+//! A machine is a TOML file. Every number is required, names its unit, and must be sensible. The files in the folder `machines` say
+//! where each number is from; a user's file begins as a copy.
 
 use toml::{Table, Value};
 

@@ -1,8 +1,7 @@
 //! A thread that notices when the ranks stand still in real time.
 //!
-//! Ranks run one at a time. If one is blocked outside the library, by a lock of the program for instance that another rank holds while it
-//! waits in a call, nothing runs any more. The watchdog says so once. It looks at the processor time of the process: a rank that computes is
-//! not blocked.
+//! If one rank is blocked outside the library, for instance by a lock that another rank holds while it waits in a call, no rank runs.
+//! The watchdog says so once. The process's processor time shows that no rank computes.
 
 use std::{
     sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel},

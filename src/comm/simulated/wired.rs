@@ -1,14 +1,14 @@
 //! How the world joins adapters that have code of their own (`soft::cables`), and how agents answer for ranks that compute.
 //!
-//! What comes *rings* the rank that it is for. A rank that sleeps looks at once. If it computes its agent looks, after the time that it takes to
-//! wake up. The agent is a processor of its own, with a clock of its own: what it takes, and what it sends, is not the rank's time.
+//! What comes *rings* its rank. A sleeping rank looks at once. For a rank that computes its agent looks, after the time of a wake-up.
+//! The agent is a processor with its own clock: what it does takes no time of the rank.
 //!
-//! A rank and its agent share what the network keeps, and neither may act on what the other does later. So a rank enters its network only when
-//! all has happened that happens before, and each waits until the other has left it.
+//! A rank and its agent share the network's state, and neither may act on what the other does later. So a rank enters its network only
+//! when all earlier events have happened, and each waits until the other has left.
 //!
-//! The agent of a rank is no thread. It acts between two events, on the stack of the thread or coroutine that handles them. So no
-//! rank may be suspended while it holds its endpoint. Ranks let others run when they enter their networks, when they wait, and in
-//! `pass`: that is called without the endpoint.
+//! The agent is no thread. It acts between two events, on the stack of the thread or coroutine that handles them. So no rank may be
+//! suspended while it holds its endpoint. Ranks let others run when they enter their networks, when they wait, and in `pass`, which is
+//! called without the endpoint.
 
 use std::{
     sync::{Arc, atomic::Ordering},

@@ -1,8 +1,7 @@
 //! All ranks of a job in virtual time, as each of them sees it: what it issues, polls and waits for.
 //!
-//! What happens is the state's (`state`). One rank runs at a time. It has a clock of its own, which runs ahead of the events while the rank
-//! computes or issues operations. When it polls or waits, all events up to its own time are handled first. So a rank that looks has seen all
-//! that arrived by then, and its operations leave in the order of time.
+//! A rank's clock runs ahead of the events (`state`) while it computes or issues operations. Before it polls or waits, all events up to
+//! its time are handled. So it has seen all that arrived by then, and its operations leave in the order of time.
 
 use std::{
     ops::Range,

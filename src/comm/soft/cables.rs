@@ -1,9 +1,7 @@
 //! What joins modelled adapters: messages that travel for as long as the model says, and times that come.
 //!
-//! Some adapters have code of their own (`ib`). They give their messages to the cables, and the cables report each arrival. Neither side knows the
-//! other: the cables know ranks, bytes and times, and the adapters know what the bytes mean.
-//!
-//! A call of a rank moves the clock of that rank. An arrival moves no clock: the cables pass its time to the adapters.
+//! Adapters with code of their own (`ib`) give their messages to the cables, which report each arrival. Only adapters know what the
+//! bytes mean. A rank's call moves its clock. An arrival moves no clock: the adapters get its time.
 
 use std::{fmt, time::Duration};
 

@@ -1,12 +1,11 @@
 //! What happens next: events in the order of their times.
 //!
-//! Events of one time come in the order in which they were added, or with a seed in another order. Events of one source and one
-//! time stay in their order.
+//! Events of one time come in the order in which they were added, or with a seed in another order. Events of one source and one time
+//! stay in order.
 //!
 //! Time does not go back, so the queue is a radix heap (R. K. Ahuja, K. Mehlhorn, J. B. Orlin, R. E. Tarjan: Faster Algorithms for the
-//! Shortest Path Problem, J. ACM 37(2), 1990). An event lies in the bucket of the highest bit in which its time differs from now. When
-//! nothing is left for now, time moves to the earliest event, and those of its bucket move to lower ones. Each event is moved a few times
-//! in the order of memory, where a binary heap would compare it with others all over the queue.
+//! Shortest Path Problem, J. ACM 37(2), 1990). An event lies in the bucket of the highest bit in which its time differs from now. It
+//! moves to lower buckets a few times, in the order of memory.
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 

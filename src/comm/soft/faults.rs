@@ -1,12 +1,5 @@
-//! What goes wrong in a simulated machine, at times that are given in advance.
-//!
-//! | fault | what happens |
-//! |---|---|
-//! | `die:3@0.5` | rank 3 dies after 0.5 s |
-//! | `stall:2@0.1+0.05` | the adapter of node 2 sends and receives nothing for 0.05 s, from 0.1 s on |
-//! | `delay:0.01*20` | a hundredth of all messages leaves up to 20 us late, and what is behind it in its adapter too; the seed chooses which |
-//!
-//! Several are separated by commas.
+//! What goes wrong in a simulated machine, at given times: `die:3@0.5`, `stall:2@0.1+0.05`, `delay:0.01*20`. `Launch::faults` explains
+//! them.
 
 use super::Picos;
 

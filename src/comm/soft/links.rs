@@ -1,6 +1,6 @@
 //! The shape of a network: which links a message takes from one node to another.
 //!
-//! A link carries one way. Links between a node and its first switch belong to the node's adapter, and are none here.
+//! A link carries one way. A node's adapter includes the links to its first switch; they are not here.
 
 /// How the switches of a network are joined.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,18 +1,18 @@
 //! The software fabric: a network that is a model, in virtual time.
 //!
-//! | file | what it does |
+//! | file | contents |
 //! |---|---|
 //! | `time` | virtual time |
-//! | `machine` | the parameters of a machine: its processors, adapters, links |
-//! | `links` | the shape of its network: which links a message takes |
-//! | `model` | when a message has left, and when it arrives |
+//! | `machine` | parameters of a machine |
+//! | `links` | which links a message takes |
+//! | `model` | when a message leaves and arrives |
 //! | `events` | what happens next |
-//! | `cables` | what joins adapters that are modelled by code of their own |
-//! | `faults` | what goes wrong, and when |
-//! | `ranks`, `stacks` | ranks that run one at a time: coroutines, or threads that hand on a baton |
+//! | `cables` | what joins adapters with code of their own |
+//! | `faults` | what goes wrong |
+//! | `ranks`, `stacks` | ranks that run one at a time |
 //!
-//! Nothing here knows what a rank does, or what a message means: `simulated` does. Nothing here reads a clock or draws a random number. So
-//! the same calls give the same times.
+//! Only `simulated` knows what a rank does, or what a message means. Nothing here reads a clock, and random numbers come from the seed: the same
+//! calls give the same times.
 
 mod cables;
 mod events;

@@ -1,25 +1,26 @@
 //! Ranks that run one at a time, each until it suspends itself.
 //!
-//! | form | what a rank is | for |
-//! |---|---|---|
-//! | [`Form::Threads`] | a thread that waits for its turn | all programs |
-//! | [`Form::Coroutines`] | a stack, in the thread that runs them all | thousands, where the environment says so |
-//!
-//! The order of the ranks is given from outside, so both forms run them in the same order.
+//! A rank is a thread that waits for its turn ([`Form::Threads`]) or, if the environment says so, a stack in one thread for thousands
+//! of ranks ([`Form::Coroutines`]). The caller gives their order, the same in both forms.
 //!
 //! # What coroutines share
 //!
-//! A rank suspends itself inside calls of the library, and another one goes on in the same thread. Safe code may rely on this
-//! never happening:
+//! A rank suspends itself inside calls of the library, and another one goes on in the same thread. Safe code may rely on this never
+//! happening:
 //!
 //! | open while a rank is in a call | with coroutines |
 //! |---|---|
-//! | the initializer of a `thread_local!` | **undefined**: a second rank runs the initializer too and takes a reference to its value; then the first one ends, its value replaces the other, and the reference dangles. So only the environment chooses coroutines, for a program that its user knows; no safe call and no number of ranks does |
+//! | the initializer of a `thread_local!` | **undefined** |
 //! | a reference into a thread-local | sound, if no initializer of it calls the library: the value lives as long as the thread |
-//! | a borrow of a `RefCell`, an initializer of a `OnceCell` or `LazyCell` in a thread-local | sound: another rank panics, because these look first |
-//! | a lock of a `Mutex` or `RwLock`, a `Once` or `OnceLock` | sound: another rank waits for it, and with it the thread. The watchdog says so |
-//! | `unsafe` code of another crate that runs a closure of the rank | may rely on having the thread for itself meanwhile; nobody can tell |
-//! | `catch_unwind`, `thread::scope` | sound: what they need lies on the stack of their rank, and unwinding does not leave it. While a rank unwinds, no other gets a turn, because the count of panics is the thread's |
+//! | a borrow of a `RefCell`, an initializer of a `OnceCell` or `LazyCell` in one | sound: another rank panics, as these look first |
+//! | a lock of a `Mutex` or `RwLock`, a `Once` or `OnceLock` | sound: another rank blocks the thread, and the watchdog says so |
+//! | `unsafe` code of another crate that runs a closure of the rank | unknown: it may rely on having the thread for itself |
+//! | `catch_unwind`, `thread::scope` | sound: what they need lies on the rank's stack, and unwinding does not leave it |
+//!
+//! The initializer: a second rank runs it too and takes a reference to its value; then the first one ends, its value replaces the
+//! other, and the reference dangles. So only the environment chooses coroutines, for a program that its user knows; no safe call does.
+//!
+//! While a rank unwinds, no other gets a turn, because the count of panics is the thread's.
 
 use std::{
     cell::Cell,

@@ -1,9 +1,7 @@
-//! Stacks of coroutines: one mapping, with a page below each that nobody may touch.
+//! Stacks of coroutines: one mapping, with an untouchable page below each.
 //!
-//! A page with other rights is a mapping of its own for the kernel, which has room for `vm.max_map_count` of them. Since Linux 6.13 a page
-//! can be guarded without that.
-//!
-//! Stacks are registered with valgrind. Without that, it mistakes a switch between two nearby stacks for growth of one.
+//! To the kernel, a page with other rights is a mapping of its own, one of at most `vm.max_map_count`. Since Linux 6.13 a page can be
+//! guarded without that. Valgrind, unless stacks are registered, takes a switch between two nearby ones for growth.
 
 use std::{ffi::c_int, io, num::NonZeroUsize, ptr::NonNull};
 

@@ -1,20 +1,20 @@
-//! Finds the launcher that started this process, if any: `mpirun`, `srun` or a similar one.
+//! Finds the launcher that started this process, if any.
 //!
-//! Such a launcher starts a program once for each rank and sets its rank number in the environment. All its processes are ranks of one job,
-//! which meet by MPI or, in a binary without it, by the protocol that the launcher speaks (`bootstrap`). Where it speaks none, each
-//! process would be a job of its own: that is refused, unless the program asked for it.
+//! A launcher starts a program once for each rank and sets its rank number in the environment. The processes are ranks of one job,
+//! which meet by MPI or by the launcher's protocol (`bootstrap`). If it speaks none, each would be a job of its own: that is refused,
+//! unless the program asked for it.
 //!
-//! | launcher | rank, number of ranks | other variables |
-//! |---|---|---|
-//! | Open MPI's `mpirun` | `OMPI_COMM_WORLD_RANK`, `OMPI_COMM_WORLD_SIZE` | PMIx's |
-//! | MPICH's Hydra (`mpirun`, `mpiexec`, Intel's too), `srun --mpi=pmi2`, PALS | `PMI_RANK`, `PMI_SIZE` | `PMI_FD`, a descriptor |
-//! | `srun` | `SLURM_PROCID`, `SLURM_STEP_NUM_TASKS` | `SLURM_STEP_ID`, an ordinary one |
-//! | another launcher with PMIx | `PMIX_RANK`; the number is not set | `PMIX_NAMESPACE` |
-//! | ssh, PBS, a script | `GA_RANK`, `GA_RANKS` | `GA_ROOT`, where rank 0 is; it comes before all others |
+//! | launcher | rank, number of ranks |
+//! |---|---|
+//! | ssh, PBS, a script | `GA_RANK`, `GA_RANKS` |
+//! | Open MPI's `mpirun` | `OMPI_COMM_WORLD_RANK`, `OMPI_COMM_WORLD_SIZE` |
+//! | MPICH's Hydra (`mpirun`, `mpiexec`, Intel's too), `srun --mpi=pmi2`, PALS | `PMI_RANK`, `PMI_SIZE` |
+//! | `srun` | `SLURM_PROCID`, `SLURM_STEP_NUM_TASKS` |
+//! | another launcher with PMIx | `PMIX_RANK`; no number |
 //!
-//! They are checked in this order: Hydra and Open MPI start their agents by `srun` inside an allocation, and the variables of the
-//! agent reach the ranks. A batch script has Slurm's rank 0 and number of tasks without being a task: only a step's number of tasks
-//! counts, and neither the batch step nor the one of an interactive shell (`salloc`) is an ordinary step.
+//! They are checked in this order: Hydra and Open MPI may start their agents by `srun`, whose variables reach the ranks. A batch script
+//! has Slurm's rank 0 and number of tasks without being a task. So only a step's number counts, and neither the batch step nor an
+//! interactive shell's step (`salloc`) is an ordinary step.
 
 use std::{
     env, fmt, fs,

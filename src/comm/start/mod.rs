@@ -1,15 +1,15 @@
 //! What a network that jobs can name defines: how its ranks start, and what each does then.
 //!
-//! | file | what it does |
+//! | file | contents |
 //! |---|---|
-//! | `table` | the networks that jobs name |
+//! | `table` | the networks |
 //! | `settings` | what a network needs to start ranks |
-//! | `launcher`, `bootstrap` | the launcher that started this process; how its processes meet |
-//! | `shared_memory`, `threads` | ranks that are processes of a machine, or threads of a process |
-//! | `life` | the life of a rank: its start, its end, and what others learn of that |
-//! | `one_machine` | the conduits of jobs of one machine |
-//! | `devices` | ranks that each drive a device of their own: how they start |
-//! | `modelled` | networks whose own code runs in virtual time |
+//! | `launcher`, `bootstrap` | the launcher of this process; how its ranks meet |
+//! | `shared_memory`, `threads` | ranks that are processes or threads |
+//! | `life` | a rank from its start to its end |
+//! | `one_machine` | conduits of jobs of one machine |
+//! | `devices` | ranks with a device each |
+//! | `modelled` | networks in virtual time |
 
 pub(super) mod bootstrap;
 pub(super) mod devices;

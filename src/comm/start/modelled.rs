@@ -1,7 +1,6 @@
-//! Networks whose own code runs in virtual time, over cables that are a model.
+//! Networks whose own code runs in virtual time, over modelled cables.
 //!
-//! The conduit of a virtual cluster (`simulated`) knows no such network, and the network no cluster: [`networks`](super::table) brings them
-//! together.
+//! The virtual cluster (`simulated`) and such a network do not know each other: [`networks`](super::table) brings them together.
 
 use std::sync::Arc;
 

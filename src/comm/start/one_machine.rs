@@ -1,9 +1,6 @@
 //! The conduits of jobs of one machine: what joins ranks that do not see each other's memory.
 //!
-//! | device | network |
-//! |---|---|
-//! | `mapping`, if none is named | [`Loopback`]: operations reach the shared mapping at once |
-//! | `packets` | active messages over [`Packets`] |
+//! The device `mapping`, which is the default, uses [`Loopback`]. The device `packets` uses active messages over [`Packets`].
 
 use std::sync::Arc;
 

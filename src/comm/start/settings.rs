@@ -1,5 +1,4 @@
-//! What a network needs to know to start the ranks of a job: the values that the layer above found in the program, the environment and
-//! the machine.
+//! What a network needs to start the ranks of a job, from the program, the environment and the machine.
 
 use std::time::Duration;
 

@@ -1,8 +1,7 @@
-//! Machines for tests: ranks that are threads, each machine with a mapping of its own, and *cables* between them that bring what was
-//! sent late.
+//! Machines for tests: ranks that are threads, each machine with its own mapping, and *cables* between them that deliver late.
 //!
-//! A cable delays the frames that hold a record of one kind, or bulk messages; what is sent behind on the same cable waits too. So the
-//! active messages, and the supervisors above them, run as between real machines, and a test chooses what is slow.
+//! A cable delays the frames that hold a record of one kind, or bulk messages, and all that is sent behind them. So active messages and
+//! supervisors run as between real machines, and a test chooses what is slow.
 
 use std::{
     collections::{BTreeMap, VecDeque},

@@ -1,8 +1,6 @@
 //! A network for tests: ranks share memory by twos or threes, and the adapter's atomic operations do not exclude the processors'.
 //!
-//! An atomic operation of the adapter reads the word, lets time pass and writes it: nothing else of the adapter comes between,
-//! but a processor may. The adapter may have signals, and keep puts in order, or not. Islands with a [`post`](super::post) also
-//! take strided blocks, and accumulates for their owners.
+//! The adapter reads the word, lets time pass and writes it: a processor may come between.
 
 use std::{
     sync::{Arc, Mutex},
@@ -103,10 +101,10 @@ impl Network for Islands {
         &self.capabilities
     }
 
-    unsafe fn issue(&self, operation: Operation<'_>, token: Token) -> Issued {
+    unsafe fn issue(&self, operation: &Operation<'_>, token: Token) -> Issued {
         // SAFETY: the promises are the same.
         unsafe {
-            match operation {
+            match *operation {
                 Operation::PutSignal { .. } => {
                     let _alone = ADAPTER.lock().unwrap();
                     self.ordered.issue(operation, token)
@@ -137,7 +135,7 @@ impl Network for Islands {
         if let Some(desk) = &self.desk {
             for (rank, token) in desk.poll(events) {
                 // SAFETY: a flush touches no memory of the caller.
-                let _ = unsafe { self.harsh.issue(Operation::Flush { rank }, token) };
+                let _ = unsafe { self.harsh.issue(&Operation::Flush { rank }, token) };
             }
         }
         self.ordered.poll(events);

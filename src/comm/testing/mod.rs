@@ -68,8 +68,8 @@ impl Network for Fake {
         &self.capabilities
     }
 
-    unsafe fn issue(&self, operation: Operation<'_>, token: Token) -> Issued {
-        let call = match operation {
+    unsafe fn issue(&self, operation: &Operation<'_>, token: Token) -> Issued {
+        let call = match *operation {
             Operation::Put { .. } => Call::Put(token),
             Operation::PutSignal { local, signal, .. } => Call::PutSignal { len: local.len, signal, token },
             Operation::Get { .. } => Call::Get(token),

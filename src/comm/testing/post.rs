@@ -1,8 +1,7 @@
 //! A post between the ranks of a network for tests: strided blocks, and accumulates that their owners do.
 //!
-//! Nothing happens before a rank polls, and then in a scrambled order. The sender's poll moves blocks and posts what is to be
-//! added; its memory is free at once. The owner's poll adds, so a sum is visible only some time later, and a flush waits for
-//! that.
+//! Nothing happens before a rank polls, and then in a scrambled order. The sender's poll moves blocks and posts what is to be added;
+//! its memory is free at once. The owner's poll adds, and a flush waits for that.
 
 use std::sync::{
     Arc, Mutex,

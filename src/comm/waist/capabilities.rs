@@ -1,6 +1,4 @@
-//! What a network does in hardware, as one small value.
-//!
-//! Code and tests branch on these fields, never on a conduit's name.
+//! What a network does in hardware. Code and tests branch on these fields, never on a conduit's name.
 
 /// What a conduit announces about itself.
 #[derive(Clone, Debug)]

@@ -1,4 +1,4 @@
-//! Connections of a rank, where a network makes them: when, and their counts.
+//! A rank's connections, where a network makes them: when, and their counts.
 
 /// When and how a network that connects ranks makes their connections.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

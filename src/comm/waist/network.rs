@@ -1,7 +1,7 @@
 //! What a network between nodes does, and nothing else.
 //!
-//! A network never asks where a rank is: the [`Conduit`](crate::comm::node::Conduit) gives it the operations on ranks whose memory is not
-//! mapped, and does the others itself. It may be given any rank, the caller's own too.
+//! A network never asks where a rank is: the [`Conduit`](crate::comm::node::Conduit) does operations on mapped memory itself. The
+//! network takes any rank, the caller's own too.
 
 use std::{fmt, io, ops::Range, time::Duration};
 
@@ -69,7 +69,7 @@ pub(crate) trait Network: Send + Sync + fmt::Debug {
     ///
     /// # Safety
     /// As [`Operation`] says.
-    unsafe fn issue(&self, operation: Operation<'_>, token: Token) -> Issued;
+    unsafe fn issue(&self, operation: &Operation<'_>, token: Token) -> Issued;
 
     /// Gives up the transfers of a request that read or write memory of the caller: each is reported as ended, or failed, as soon
     /// as that memory is no longer touched.

@@ -1,10 +1,10 @@
 //! Where the ranks of a job are.
 //!
-//! A *machine* shares memory and processors. A *node* is a machine, or a part of one that `GA_RANKS_PER_NODE` cuts out; only ranks
-//! of one node see each other's memory. So a network between machines can be tried on one machine.
+//! A *machine* shares memory and processors. A *node* is a machine, or a part of one that `GA_RANKS_PER_NODE` cuts out to try a
+//! network. Only ranks of one node see each other's memory.
 //!
-//! Where all machines hold equally many consecutive ranks, as launchers place them by default, the place of a rank is one division and
-//! takes no memory. Any other placement is a table, which the ranks of a machine share where they share memory.
+//! If all machines hold equally many consecutive ranks, a rank's place is one division. Any other placement is a table, one for
+//! ranks that share memory.
 
 use std::{
     collections::HashMap,

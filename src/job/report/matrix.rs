@@ -1,13 +1,13 @@
-//! Who moved how much to whom, in a file: as JSON for programs, or as a picture.
+//! The bytes that each rank moved to and from each other, in a file: as JSON for programs, or as a picture.
 //!
 //! ```json
 //! {"ranks":8,"nodes":2,"phases":[{"name":"","seconds":0.03,"computing":0.02,"calls":[{"name":"get","calls":64,"seconds":0.01,...}]}],
 //!  "bytes":[[0,1,4096],...],"connections":[[3,0,0,3,81920,0,0],...]}
 //! ```
 //!
-//! Seconds are means of all ranks. The phase without a name is the time outside of phases. `bytes` has a triple for each pair of ranks that
-//! moved any: the rank that called, the rank whose memory it was, bytes. `connections` is there if the network makes connections. It has
-//! seven numbers for each rank: opened, opened again, closed, live, bytes by them, datagrams sent again, refused.
+//! Seconds are means of all ranks. The phase without a name is the time outside of phases. `bytes` has a triple for each pair of ranks
+//! that moved any: the rank that called, the owner, bytes. `connections` is there if the network makes connections. It has seven numbers
+//! for each rank: opened, opened again, closed, live, bytes by them, datagrams sent again, refused.
 
 use std::{collections::BTreeMap, fmt::Write as _, path::Path};
 

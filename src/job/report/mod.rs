@@ -1,14 +1,12 @@
-//! What a job tells about itself: how much its ranks moved, what they spent their time on, and when they did what.
+//! What a job says about itself at its end, if it went well. All ranks take part in collectives; rank 0 prints and writes.
 //!
-//! | file | what it does |
+//! | file | contents |
 //! |---|---|
 //! | `stats` | what a rank moved to which others; [`Job::stats`] |
-//! | `table`, `times` | the tables that a job prints at its end |
-//! | `matrix` | the same in a file: as JSON for programs, as a picture of who moved how much to whom |
+//! | `table`, `times` | the printed tables |
+//! | `matrix` | the same in a file |
 //! | `trace` | a timeline of all ranks in a file |
 //! | `collect` | lines of all ranks, brought to rank 0 |
-//!
-//! All of it is made at the end of a job that went well, by collectives of all ranks; rank 0 prints and writes.
 
 mod collect;
 mod matrix;
@@ -59,7 +57,7 @@ impl Wanted {
     /// The calling thread is a rank, and records from now on, if it is to tell anything.
     pub(super) fn start(&self, conduit: &std::sync::Arc<Conduit>) {
         if self.any() {
-            let most = if self.trace.is_some() { (MOST_SLICES / conduit.size()).max(LEAST_SLICES) } else { 0 };
+            let most = if self.trace.is_some() { (MOST_SLICES / conduit.topology().size()).max(LEAST_SLICES) } else { 0 };
             let conduit = conduit.clone();
             record::start(Box::new(move || conduit.stamp().1), most);
         }

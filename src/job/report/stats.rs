@@ -2,25 +2,18 @@
 //!
 //! # What counts
 //!
-//! A call on an array counts once for each owner that it accesses, with the bytes of the elements there; see
-//! `array::counted`. `load` counts as a get, `store` as a put, and lists as the operation that they repeat. Integer atomics,
-//! counters and locks count as atomic operations, and each check of a lock that is taken counts once more; a signal counts for the
-//! rank where it is raised. Operations made of several patches count once for each patch: whole-array operations, including `matmul`,
-//! count the patches that they fetch and put back, updates of ghost cells the boxes of a halo, and patches that wrap around the boxes
-//! between the array's ends. Operations on a rank's own part are listed separately, because they reach no peer. Epochs and `access`
-//! are plain memory and do not count. Nor do messages of collectives, creations and agreements: these depend on the library's
-//! algorithms, not on the program.
+//! `Job::stats` lists it, and `array::counted` explains it. A signal counts for the rank where it is raised. `access` does not count. Nor
+//! do messages of the library, which depend on its algorithms.
 //!
-//! Peers are ranks of the job, whatever the group of the array. Where one agent serves a node, a program must connect to the nodes of
-//! its peers (ARMCI-ODCM, Tables I and III), and the ranks that reach a node are that agent's connections (Tables II and IV). Where
-//! ranks connect to each other directly, a program needs a connection for each distinct peer (MVICH, Table 2); messages of the library need
+//! Peers are ranks of the job, whatever the group of the array. Where one agent serves a node, a program must connect to the nodes of its
+//! peers (ARMCI-ODCM, Tables I and III), and the ranks that reach a node are that agent's connections (Tables II and IV). Where ranks
+//! connect to each other directly, a program needs a connection for each distinct peer (MVICH, Table 2); messages of the library need
 //! others.
 //!
 //! # Cost
 //!
-//! Counting costs nothing when it is off: the shortest paths have no additional instruction. When it is on, each counted call takes a
-//! lock and looks up its peer: measured, about 50 ns more for an element and 200 ns for a small patch. Only peers that were reached
-//! have an entry.
+//! Counting that is off costs no instruction. When it is on, each counted call takes a lock and looks up its peer: measured, about 50 ns
+//! more for an element and 200 ns for a small patch.
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
 //! The table of all ranks' statistics that a job prints at its end.
 //!
-//! Each rank sends a row of numbers to rank 0, and in small jobs the bytes that it moved to each other rank. Beyond [`MOST_ROWS`]
-//! ranks, the table shows the minimum, mean and maximum of each column and the busiest ranks.
+//! Small jobs also print the bytes that each rank moved to each other. Beyond [`MOST_ROWS`] ranks, the table shows the minimum, mean and
+//! maximum of each column and the busiest ranks.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,4 @@
-//! What ranks spent their time on: a table of all calls by name, for each phase that the program names.
+//! The time of ranks: a table of all calls by name, for each phase that the program names.
 
 use std::{collections::BTreeMap, fmt::Write as _, time::Duration};
 

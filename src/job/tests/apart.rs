@@ -1,4 +1,4 @@
-//! Jobs of several machines, whose cables bring some things late: what is late is no deadlock, and a deadlock is found.
+//! Jobs of several machines, whose cables are late: what is late is no deadlock, and a deadlock is found.
 
 use std::{
     sync::atomic::Ordering,

@@ -1,4 +1,4 @@
-//! Jobs in which some ranks share memory and others do not: what several paths could reach is reached by one of them only.
+//! Jobs in which some ranks share memory and others do not: where several paths are possible, all use the same.
 
 use std::{
     sync::atomic::{AtomicUsize, Ordering},

@@ -1,7 +1,6 @@
-//! Arithmetic for any element: piece by piece through private buffers, where it is safe Rust.
+//! Arithmetic for any element in safe Rust, piece by piece through private buffers.
 //!
-//! A piece is at most [`PIECE_BYTES`]: both buffers stay in the first-level cache, and the copies in and out are what a machine does
-//! best. The shared memory is read once and written once, as in a loop written out.
+//! Both buffers of [`PIECE_BYTES`] stay in the first-level cache. The shared memory is read once and written once.
 
 use std::mem::MaybeUninit;
 

@@ -1,4 +1,4 @@
-//! What a target has to bring. `arithmetic.rs` and `transpose.rs` have versions that are made of its copies.
+//! What a target has to bring. `arithmetic.rs` and `transpose.rs` have versions made of its copies.
 
 use super::Stride;
 use crate::element::{Accumulate, Element};

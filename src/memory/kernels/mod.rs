@@ -2,36 +2,32 @@
 //!
 //! # What this rests on
 //!
-//! Another thread or another process may read and write the memory of these kernels while they run. A plain Rust access would be
-//! a data race, and `ptr::copy` is a plain access. Rust has no racing `memcpy` (its RFC 3301 is open), so each target has one of
-//! two versions, both implementations of [`Machine`]:
+//! A plain Rust access to memory that another thread or process may write is a data race, and `ptr::copy` is a plain access. Rust has no
+//! racing `memcpy` (its RFC 3301 is open), so each target has one of two implementations of [`Machine`]:
 //!
-//! * `portable`: loops over relaxed atomics, as wide as the alignment of both sides allows. Used on every target but x86-64, under
-//!   Miri, and with `--cfg global_arrays_portable`, which is what a ThreadSanitizer build sets: a sanitizer sees atomics, it does
-//!   not see assembly.
-//! * [`x86_64`]: inline assembly. The compiler knows nothing of an assembly block but its operands, so the block has to behave as
-//!   *something* that Rust could have said. Ours stand for relaxed atomic accesses, one to each byte touched, in no order:
+//! * `portable`: loops over relaxed atomics, as wide as the alignment of both sides allows. Used on every target but x86-64, under Miri,
+//!   and with `--cfg global_arrays_portable`, for ThreadSanitizer: a sanitizer sees atomics, not assembly.
+//! * [`x86_64`]: inline assembly. The compiler knows only the operands of an assembly block, so the block has to behave as *something*
+//!   that Rust could have said. Ours stand for relaxed atomic accesses, one to each byte touched, in no order:
 //!   1. no block touches a byte outside the ranges that the caller vouches for;
-//!   2. a block that writes memory is never marked `nomem`, `readonly` or `pure`, one that reads is never `nomem` or `pure`: the
-//!      compiler neither repeats, drops nor merges them, and keeps no shared byte in a register across one that writes;
-//!   3. bytes reach Rust code only through output registers, as they are or as the operand of one arithmetic instruction, in vectors
-//!      and integers for which every bit pattern is valid: a value is read once and then private, it cannot change between two uses;
-//!   4. x86-64 keeps ordinary stores in program order, so a later release store publishes them. Streaming stores are outside that
-//!      order; whichever kernel uses them executes `sfence` before it returns.
+//!   2. a block that writes memory is never marked `nomem`, `readonly` or `pure`, one that reads is never `nomem` or `pure`: the compiler
+//!      neither repeats, drops nor merges them, and keeps no shared byte in a register across one that writes;
+//!   3. bytes reach Rust code only through output registers, as they are or as the operand of one arithmetic instruction, in vectors and
+//!      integers for which every bit pattern is valid: a value is read once and then private;
+//!   4. x86-64 keeps ordinary stores in program order, so a later release store publishes them. Streaming stores are outside that order;
+//!      a kernel that uses them executes `sfence` before it returns.
 //!
-//! Arithmetic happens on such private values, in safe Rust or vector intrinsics; only the accesses are special.
+//! Left open: the memory model does not define races of two *threads* with atomics of different sizes on the same bytes, and bulk kernels
+//! do that against [`load`] and [`store`]. No compiler exploits it, hardware defines it. Another process is not part of this program's
+//! execution, so between processes the question does not arise.
 //!
-//! What is left open: the memory model leaves undefined what happens when two *threads* race with atomics of different sizes on
-//! the same bytes, and bulk kernels do that against [`load`] and [`store`]. No compiler exploits it, hardware defines it; and between
-//! processes the question does not arise, because the other process is not part of this program's execution.
-//!
-//! A racing read sees, for each byte, the old or the new value. An element of 1, 2, 4 or 8 bytes, aligned to its size, is not
-//! torn by [`load`] and [`store`], nor by [`read`] and [`write`](fn@write) if it is all that they move; patches promise nothing above the byte.
+//! For each byte, a racing read sees the old or the new value. An element of 1, 2, 4 or 8 bytes, aligned to its size, is not torn by
+//! [`load`] and [`store`], nor by [`read`] and [`write`](fn@write) if it is all that they move.
 //!
 //! # Results are the same on every machine
 //!
-//! `alpha * x` is rounded before it is added, never fused, and [`dot`] sums in a fixed number of lanes whatever the vector width:
-//! the same call gives the same bits on SSE2, AVX2, AVX-512 and in the portable version, but for the payload of a NaN.
+//! `alpha * x` is rounded before it is added, never fused, and [`dot`] sums in a fixed number of lanes. So all versions give the same
+//! bits, but for the payload of a NaN.
 
 mod arithmetic;
 mod element;

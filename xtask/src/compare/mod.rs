@@ -6,7 +6,7 @@
 //! | file | what it knows |
 //! |---|---|
 //! | `goals` | every row: its name, its unit, what we want to reach |
-//! | `mpi` | where ranks are, and how each MPI library is told |
+//! | `mpi` | how the ranks are placed, and the options of each MPI library for it |
 //! | `source` | whose figures there are: ours, the limit's, the peers' |
 //! | `settings` | what the user chose, and where the files are |
 //! | `start` | what a job costs to start beyond MPI |

@@ -1,41 +1,37 @@
 //! The product of three dense views of floats or complex numbers.
 //!
-//! | file | what it does |
+//! | file | contents |
 //! |---|---|
-//! | `factor` | what is multiplied: a view, or memory of an array, of which blocks are copied |
-//! | `tile` | the inner loop: a few rows times a few columns, in registers |
-//! | `pack` | blocks of the factors in the order in which the inner loop reads them |
-//! | `caches` | the cache sizes of this machine |
-//! | `blocking` | how large the blocks are |
+//! | `factor` | a view, or an array from which blocks are copied |
+//! | `tile` | the inner loop |
+//! | `pack` | blocks of the factors in the order of the inner loop |
+//! | `caches`, `blocking` | the sizes of caches and of blocks |
 //!
 //! # The algorithm
 //!
-//! Three loops cut the product into blocks that fit the caches; two more cut a block into tiles that fit the registers.
+//! Blocks of the product fit the caches; tiles of a block fit the registers.
 //!
 //! 1. For each `m` rows of C, for each `k` of the sum: pack `m × k` of A, times α. It stays in this core's share of the last cache.
 //! 2. For each `n` columns of C: pack `k × n` of B. It stays in the second cache.
 //! 3. For each few rows of packed A, which stay in the first cache, and each few columns of packed B: one tile of C.
 //!
-//! A tile has three times as many rows as columns, or so: what streams through the first cache is the narrow panel.
+//! A tile has about three times as many rows as columns: the narrow panel streams through the first cache. Packing pads with zeros, so
+//! the inner loop knows one size of tile. A tile at the edge of C goes through a buffer. A C that is contiguous by rows is the transposed
+//! product, contiguous by columns.
 //!
-//! Packing pads with zeros, so the inner loop knows one size of tile only. A tile at the edge of C goes through a buffer. A C that is
-//! contiguous by rows is the transposed product, contiguous by columns.
-//!
-//! Complex numbers have no inner loop of their own. A complex column `a` is packed as the real columns `(re a, im a)` and
-//! `(-im a, re a)`, interleaved by rows; a complex row `b` as the real rows `re b` and `im b`. The real product of twice the depth
-//! then writes real and imaginary parts of C where they belong.
+//! A complex column `a` is packed as the real columns `(re a, im a)` and `(-im a, re a)`, interleaved by rows; a complex row `b` as the
+//! real rows `re b` and `im b`. The real product of twice the depth then writes real and imaginary parts of C where they belong.
 //!
 //! # Why not a library
 //!
 //! On one core of Zen 3, between orders of 1000 and 2048, `private-gemm-x86` reached 0.89 to 0.97 of OpenBLAS, `gemm` 0.93 to 1.02, and
-//! this 0.93 to 1.04. The first runs on x86-64 only and takes a buffer of twice the last cache for each rank. The second was the longest
-//! thing that a user of the crate built. And no library packs a factor while it is copied out of shared memory, which is worth 9 % of a
-//! product of order 1024.
+//! this 0.93 to 1.04. The first needs x86-64 and a buffer of twice the last cache for each rank; the second took longest of all crates to
+//! build. Neither packs a factor while it is copied out of shared memory, which is worth 9 % at order 1024.
 //!
 //! # Source
-//! K. Goto, R. A. van de Geijn: Anatomy of high-performance matrix multiplication, ACM TOMS 34(3), 2008. F. G. Van Zee, R. A. van
-//! de Geijn: BLIS: a framework for rapidly instantiating BLAS functionality, ACM TOMS 41(3), 2015. Complex numbers: F. G. Van
-//! Zee: Implementing high-performance complex matrix multiplication via the 1m method, SIAM J. Sci. Comput. 42(5), 2020.
+//! K. Goto, R. A. van de Geijn: Anatomy of high-performance matrix multiplication, ACM TOMS 34(3), 2008. F. G. Van Zee, R. A. van de
+//! Geijn: BLIS: a framework for rapidly instantiating BLAS functionality, ACM TOMS 41(3), 2015. Complex numbers: F. G. Van Zee:
+//! Implementing high-performance complex matrix multiplication via the 1m method, SIAM J. Sci. Comput. 42(5), 2020.
 
 mod blocking;
 mod caches;

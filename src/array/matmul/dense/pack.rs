@@ -1,5 +1,5 @@
-//! Blocks of the factors in the order in which the inner loop reads them: panels of as many rows of A, or columns of B, as a tile
-//! has; in a panel one column of A, or row of B, after the other. What a last panel lacks is zero.
+//! Packed blocks of the factors: panels of as many rows of A, or columns of B, as a tile has. In a panel one column of A, or row of B,
+//! follows the other. What a last panel lacks is zero.
 #![allow(unsafe_code)]
 
 use std::{cell::Cell, ops::Range};

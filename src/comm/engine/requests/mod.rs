@@ -1,14 +1,10 @@
 //! The request table: what this rank has in flight, and what failed.
 //!
-//! It is a value without a network: the engine records in it what was issued and what `poll` reported. A request counts its outstanding
-//! transfers; at zero it is complete.
+//! It knows no network: the engine records what was issued and what `poll` reported. A request is complete when none of its transfers
+//! is outstanding.
 //!
-//! Calls and requests are numbered in the order of their issue. The token of a request's transfers is its place in the table.
-//!
-//! A complete request stays in the table only while a call of this rank waits for it. One that owns its memory leaves: what it
-//! brought goes to an [`Outcome`] that its handle shares, and a failure is noted for the next fence. So the table holds what is under
-//! way and no more, whatever becomes of handles: the outcome is freed with a handle that is dropped, and leaks with one that is
-//! forgotten, as whatever a forgotten value owns.
+//! A complete request stays only while a call of this rank waits for it. One that owns its memory leaves at once: what it brought goes
+//! to an [`Outcome`] that its handle shares, and the next fence reports a failure. A forgotten handle leaks its outcome.
 
 mod puts;
 

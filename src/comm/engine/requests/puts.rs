@@ -1,7 +1,7 @@
-//! Puts that may not be visible yet, and the flushes that make them so.
+//! Puts that may not be visible yet, and the flushes that make them visible.
 //!
-//! A flush covers the puts of all calls before it. A thread that needs one for a rank where another thread's is in flight joins that, if
-//! nothing was put since it began.
+//! A flush covers the puts of all earlier calls. A thread that needs one joins another thread's flush of that rank, if nothing was put
+//! there since it began.
 
 use std::sync::{Arc, OnceLock};
 

@@ -1,4 +1,4 @@
-//! Where a port is reached. What it holds is in the words of verbs; the rest of those stands in the parent module.
+//! Where a port is reached, in the words of verbs (`device`).
 
 use std::{fmt, net::Ipv6Addr};
 
@@ -20,7 +20,7 @@ pub(in crate::comm::ib) struct Address {
     pub(in crate::comm::ib) number: u32,
     /// The Q_Key that it takes.
     pub(in crate::comm::ib) key: u32,
-    /// Reads and atomics of a peer that it answers at once ([`DeviceLimits::answer_depth`](super::Limits::answer_depth)).
+    /// Reads and atomics of a peer that it answers at once ([`DeviceLimits::answer_depth`](super::DeviceLimits::answer_depth)).
     pub(in crate::comm::ib) answers: u8,
     /// Packets to this port need the global part of the route, also in its subnet.
     pub(in crate::comm::ib) global: bool,

@@ -1,22 +1,21 @@
 //! What the network asks of an adapter, in the words of verbs.
 //!
-//! Two devices implement [`Device`]: libibverbs, and the software device (`soft`). A device that was opened is one port of an adapter with
-//! one protection domain, one completion queue, one shared receive queue for all its connected queue pairs, and one datagram queue pair.
+//! An opened [`Device`] is one port of an adapter with one protection domain, one completion queue, one shared receive queue for its
+//! connected queue pairs, and one datagram queue pair.
 //!
-//! # What holds for both
+//! # What holds for every device
 //!
-//! * Every call may be made from any thread, at any time. Only [`Device::wait`] sleeps. [`Device::deregister`], [`Device::modify`] and
-//!   [`Device::destroy`] return when the adapter has let go of memory, which may take as long as a message.
-//! * The works of a pair start in the order of posting, and complete in that order. Writes and sends take effect at the target in that order;
-//!   so do reads and atomics. A read or an atomic may take effect after a *later* write or send, unless that has a fence. The bytes of
-//!   one message land in any order; when its completion is reported at either side, all have landed.
-//! * A send slot is free again when the completion of its work, or of a later signaled work of the pair, was polled. A work that failed
-//!   is always reported, signaled or not.
-//! * The first work that fails takes its pair to the error state. The works behind it are flushed, in order. What a flushed work did at the
-//!   target is unknown: nothing, a part or all of it. The peer's pair may fail too, or not notice.
-//! * Atomics of one adapter exclude each other. They do not exclude those of another adapter, nor of processors.
-//! * More completions than the completion queue holds are fatal: nothing of the device works after that, and no work completes. Calls say
-//!   so only after [`Device::event`] has.
+//! * Any thread may make any call at any time. Only [`Device::wait`] sleeps. [`Device::deregister`], [`Device::modify`] and
+//!   [`Device::destroy`] may take as long as a message.
+//! * The works of a pair start and complete in the order of posting. Writes and sends take effect at the target in that order; so do reads
+//!   and atomics. A read or an atomic may take effect after a *later* write or send without a fence. The bytes of a message land in any
+//!   order; all have landed when either side reports its completion.
+//! * A send slot is free again when the completion of its work, or of a later one of the pair, was polled. A failed work is always
+//!   reported.
+//! * The first work that fails takes its pair to the error state. Those behind it are flushed, in order: the target saw all, a part or
+//!   nothing of them. The peer's pair may not notice.
+//! * Atomics of one adapter exclude each other, but not those of another adapter or of processors.
+//! * More completions than the queue holds end the device. Calls say so only after [`Device::event`] has.
 //!
 //! # Life of a connected pair
 //!
@@ -27,12 +26,11 @@
 //!            +-- modify ----+
 //! ```
 //!
-//! A pair accepts messages from *ready to receive* on, and takes works from *ready to send* on. In the error state it takes works too, and
-//! flushes them. In other states a post is an error. Completions of works from before a reset may still be polled after it, or not.
+//! A pair accepts messages from *ready to receive* on, and takes works from *ready to send* on. In the error state it takes works and
+//! flushes them. In other states a post is an error. After a reset, completions of earlier works may still be polled.
 //!
-//! Packets of a pair are numbered, 24 bits, from a first number that both sides agree on. What comes from another peer than the pair was
-//! connected to, or with a number out of turn, is not answered; nor is what comes to a pair that is not ready to receive. Its sender
-//! tries again, and at last fails with [`WorkFailure::RetryExceeded`].
+//! Packets of a pair have numbers of 24 bits, from a first number that both sides agree on. A pair answers none before it is ready to
+//! receive, none of another peer and none out of turn. The sender tries again, and at last fails with [`WorkFailure::RetryExceeded`].
 
 mod address;
 mod registered;

@@ -1,4 +1,4 @@
-//! What is posted to a device, and what comes back: values in the words of verbs. The rules stand in `device`.
+//! What is posted to a device, and what comes back. The rules stand in `device`.
 
 /// Where to send datagrams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub(in crate::comm::ib) enum Queue {
     Datagram,
 }
 
-/// Local memory of a work or a receive. The key is that of a [`DeviceRegion`](super::Region) which holds all of it; nobody looks at
+/// Local memory of a work or a receive. The key is that of a [`DeviceRegion`](super::DeviceRegion) which holds all of it; nobody looks at
 /// the key of inline data, nor of an empty piece.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::comm::ib) struct WorkPiece {
@@ -35,7 +35,7 @@ unsafe impl Send for WorkPiece {}
 // SAFETY: as above.
 unsafe impl Sync for WorkPiece {}
 
-/// Memory at the peer: an address there, and the key of a [`DeviceRegion`](super::Region) which holds all of it.
+/// Memory at the peer: an address there, and the key of a [`DeviceRegion`](super::DeviceRegion) which holds all of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::comm::ib) struct Target {
     pub(in crate::comm::ib) start: u64,
@@ -52,7 +52,7 @@ pub(in crate::comm::ib) struct Work {
     pub(in crate::comm::ib) local: WorkPiece,
     /// Asks for a completion if the work succeeds.
     pub(in crate::comm::ib) signaled: bool,
-    /// The data of a write or a send are taken during the post: [`DeviceLimits::inline`](super::Limits::inline) bytes at most.
+    /// The data of a write or a send are taken during the post: [`DeviceLimits::inline`](super::DeviceLimits::inline) bytes at most.
     pub(in crate::comm::ib) inline: bool,
     /// Starts after all earlier reads and atomics of the pair have completed.
     pub(in crate::comm::ib) fence: bool,

@@ -1,8 +1,8 @@
-//! Compares what is declared here with the header of libibverbs, as this machine's C compiler reads it.
+//! Compares the declarations here with the header of libibverbs, as this machine's C compiler reads it.
 //!
-//! A C program is made of the same names. It prints the size of each structure, the offset and size of each field, each
-//! constant, and whether each function has the declared type. No name can be forgotten: a structure is taken apart without `..`,
-//! and every structure and constant in the sources beside this file must be among those compared.
+//! A C program prints the size of each structure, the offset and size of each field, each constant, and whether each function has the
+//! declared type. No name can be forgotten: structures are taken apart without `..`, and every structure and constant of the sources here
+//! must be compared.
 
 use std::{
     collections::BTreeSet,

@@ -1,12 +1,11 @@
-//! What is used of libibverbs: its structures, constants and functions, under the names of `infiniband/verbs.h`.
+//! What is used of libibverbs, under the names of `infiniband/verbs.h`.
 //!
-//! The library is loaded at run time, so a program needs neither the library nor its header to be built or started. The functions
-//! are found by name: the loader takes the default version of each symbol, `IBVERBS_1.1` of those that have two, as the linker
-//! does. Posting, polling and arming are no symbols but inline functions of the header, which call through [`ibv_context_ops`].
+//! The library is loaded at run time, so programs build and start without it and without its header. The loader takes the default version
+//! of each symbol (`IBVERBS_1.1` of those that have two), as the linker does. Posting, polling and arming are inline functions of the
+//! header, which call through [`ibv_context_ops`].
 //!
-//! Structures that the library allocates are declared as far as their fields are used ([`ibv_context`], [`ibv_cq`], [`ibv_srq`],
-//! [`ibv_qp`], [`ibv_mr`], [`ibv_comp_channel`]) and are only handled by pointer. All others are whole. The test `layout` compares every size and
-//! offset and every constant with the header.
+//! Structures that the library allocates are declared as far as their fields are used, and handled only by pointer. All others are whole.
+//! The test `layout` compares them with the header.
 //!
 //! # Source
 //! rdma-core, `libibverbs/verbs.h`; InfiniBand Architecture Specification 1.2.1, chapters 10 and 11.

@@ -1,4 +1,4 @@
-//! Frames on a connection, and on the next one if that breaks: what `protocol::replay` says, done with slots.
+//! Frames on a connection, and on the next one if that breaks: `protocol::replay`, done with slots.
 
 use super::{
     super::device::{Device, DeviceError, Opcode, Work, WorkFailure, WorkOutcome, WorkPiece},

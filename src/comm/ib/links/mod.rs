@@ -1,24 +1,20 @@
-//! The queue pairs of an endpoint: they do what the machine of connections decides, and tell it what the device says.
+//! The queue pairs of an endpoint: they do what `protocol::connection` decides, and tell it what the device says.
 //!
-//! One device serves all peers of an endpoint: a completion names a queue pair, and that a peer. Messages arrive in slots of the shared
-//! receive queue. Datagrams are those of the machine and no others; one for a peer that has not published its address is lost like others.
+//! Messages arrive in slots of the shared receive queue. A datagram for a peer that has not published its address is lost like others.
 //!
-//! A queue pair that is given back goes to RESET and is used for the next peer, under the same number. Behind that, all completions are taken
-//! out of the device, so that none of its earlier life comes later.
+//! A queue pair that is given back goes to RESET and serves the next peer, under the same number. Behind the reset all completions are
+//! taken out of the device, so that none of its earlier life comes later.
 //!
-//! A work is known by its *slot*: frames, and copies of what is written or read, lie in slots of registered memory; what goes straight from or
-//! into memory of a caller, which is registered for it alone, has a slot without memory.
+//! A *slot* names a work. Frames, and copies of what is written or read, lie in slots of registered memory. Where the device uses a
+//! caller's memory directly, that memory is registered for it alone, and the slot has none.
 //!
-//! # When a connection breaks
+//! `protocol::replay` says what is posted again when a queue pair breaks. A peer that stays away for too long ends the job
+//! (`protocol::absence`).
 //!
-//! Messages are numbered frames. A frame keeps its slot until the peer has said that it has seen it. When a queue pair breaks, it is reset and
-//! connected again, and what was posted behind the last frame that was seen is posted again, as `protocol::replay` has it. So are writes and reads.
-//! A peer that stays away, or does not answer, ends the job (`protocol::absence`).
-//!
-//! | file | what it does |
+//! | file | contents |
 //! |---|---|
-//! | `steps` | carries out what the machine decides |
-//! | `completions` | hands what the device reports to what it is about |
+//! | `steps` | what the machine decides |
+//! | `completions` | what the device reports |
 //! | `frames` | frames on a connection, and on the next one |
 //! | `one_sided` | writes and reads |
 //! | `wire` | what active messages ask for |

@@ -1,8 +1,8 @@
 //! Writes and reads: what goes into and out of the memory of peers without their processors.
 //!
-//! Short pieces are copied through slots, which frames use too, so that they can be posted again when a connection breaks and their callers
-//! go on meanwhile. Long ones go straight: the caller's memory is registered for as long. One that is given up is deregistered at
-//! once, which breaks the connection if its work is still under way; what it was to do is done by nobody then.
+//! Short pieces are copied through the slots of frames. So they can be posted again when a connection breaks, and their callers go on
+//! meanwhile. Long ones go straight, while the caller's memory is registered. One that is given up is deregistered at once, which breaks
+//! the connection if its work is under way. Nobody finishes that work.
 
 use super::{
     super::device::{Access, Device, DeviceRegion, Opcode, Target, WorkPiece},
@@ -46,10 +46,10 @@ impl<D: Device> Links<D> {
     /// Begins transfers of copied pieces with a peer: writes, or reads for an origin from a byte on. Returns their number.
     ///
     /// # Safety
-    /// As [`OneSided::write`](wire::OneSided::write) and [`read`](wire::OneSided::read).
+    /// As [`OneSided::write`] and [`OneSided::read`].
     ///
     /// # Errors
-    /// [`Broken`].
+    /// [`Broken`](wire::Broken).
     unsafe fn transfer(&mut self, with: usize, pieces: &[wire::Piece], reads: Option<(u64, usize)>) -> Result<usize> {
         if self.room() < FOR_ANSWERS + pieces.len() {
             self.take_completions()?;

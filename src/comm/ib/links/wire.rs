@@ -1,10 +1,7 @@
 //! Frames over reliable queue pairs, which connect on demand.
 //!
-//! A frame is copied into a registered slot and sent; it arrives in a slot of the target's shared receive queue and is copied out. What is
-//! sent to a rank that is not connected yet goes back to the active messages above, which keep it in its order and try again (MVICH,
-//! section 3.4).
-//!
-//! Puts and gets are writes and reads of the adapter.
+//! A frame is copied into a registered slot, sent, and copied out of a slot of the target's shared receive queue. A frame for a rank that
+//! is not connected yet goes back to the active messages, which keep its order and try again (MVICH, section 3.4).
 
 use std::sync::Arc;
 

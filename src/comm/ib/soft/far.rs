@@ -1,8 +1,8 @@
-//! Works between devices of different processes, by packets: as `traffic`, but each end sees its own side alone.
+//! Works between devices of different processes, by packets: as `traffic`, but each end sees its own side alone, under the lock of its
+//! process.
 //!
-//! A pair has one work under way, and waits for its answer. It sends the work again when its time is over, or when it was told that there was no
-//! receive. What comes again after it was carried out is out of turn, and is not answered. It need not be: the first answer is on its way, and
-//! counts whenever it comes. All happens under the lock of the process.
+//! A pair has one work under way, and sends it again after a timeout, or after an answer that there was no receive. A work that comes again
+//! after it was carried out is out of turn, and is not answered: the first answer is on its way, and counts whenever it comes.
 
 use std::time::Duration;
 

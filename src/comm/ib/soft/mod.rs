@@ -1,45 +1,42 @@
 //! The software device: verbs without an adapter, over the threads of one process or over processes of one machine.
 //!
-//! A [`Fabric`] is a value; devices that are opened in it reach each other. One that is opened [for other processes](Fabric::open_far) is alone on its
-//! fabric, and reaches devices of others by a socket. They enforce what an adapter enforces, and
-//! promise no more: messages land in pieces, reads are overtaken, atomics are not coherent with processors.
+//! Devices that are opened in a [`Fabric`] reach each other. One that is opened [for other processes](Fabric::open_far) is alone on its
+//! fabric, and reaches devices of others by a socket. They enforce what an adapter enforces, and promise no more: messages land in pieces,
+//! reads are overtaken, atomics are not coherent with processors.
 //!
-//! | file | what it does |
+//! | file | contents |
 //! |---|---|
-//! | `opened` | the device: a port that was opened, as [`Device`](super::device::Device) |
-//! | `port` | its tables and queues: completions, receives, events |
-//! | `pair` | a connected queue pair: state, peer, works and send slots |
+//! | `opened` | an opened port as [`Device`](super::device::Device) |
+//! | `port` | its completions, receives, events |
+//! | `pair` | a connected queue pair |
 //! | `keys` | registered memory |
 //! | `traffic` | what the adapters do next |
-//! | `landing` | how data land: in pieces, in any order; atomics that processors can break |
-//! | `modelled` | works in virtual time, which travel by cables |
-//! | `far` | works between processes: what `traffic` does, each side for itself |
+//! | `landing` | how data land; atomics |
+//! | `modelled` | works in virtual time |
+//! | `far` | works between processes |
 //! | `packet`, `socket` | what processes send each other, and how |
-//! | `bare` | two devices alone, for the bench that compares them with what stands on them |
+//! | `bare` | two devices alone, for a bench |
 //!
 //! # Which threads do the work
 //!
-//! Among threads, none is spawned. The thread that posts a work carries it out at once, at both sides, if the work can start. A
-//! work whose peer does not answer or has no receive is tried again when its time has come: by a thread that posts to the pair,
-//! or by one that polls or waits at any device of the fabric. One mutex guards everything but the bytes: these move without it,
-//! so that ranks copy side by side. A thread that deregisters memory or resets a pair waits until its transfers are over.
-//!
-//! Between processes a thread of each takes what comes, as an adapter does while its processor computes; so does a rank that looks. Here bytes
-//! move under the mutex, which one process has for itself.
+//! Among threads, the one that posts a work carries it out at once, at both sides, if the work can start. A work whose peer does not answer
+//! or has no receive is tried again later, by a thread that posts to the pair, or polls or waits at any device of the fabric. One mutex
+//! guards everything but the bytes, so that ranks copy side by side. A thread that deregisters memory or resets a pair waits until its
+//! transfers are over. Between processes a thread of each does the work (`socket`), and so does a rank that looks.
 //!
 //! A message gets no answer if its target is not there, is in another state, is connected to another pair or awaits another packet number.
-//! A real adapter may take a wrong number for that of a packet which it has seen. It acknowledges the last one that it accepted then; that
-//! number is none of those which the sender awaits, but by chance, so it is no answer either.
+//! A real adapter may then acknowledge the last packet that it accepted. The sender awaits that one only by chance, so it is no answer
+//! either.
 //!
 //! # What it does not do
 //!
-//! * Between processes reads do not overtake, a pair has one work under way, and a message has 64 KiB at most.
-//! * Nor does it keep other programs of this machine out: they may fill the queue of a socket, take the name of one that is gone, and send datagrams.
-//!   They cannot send in the name of a process that lives. A process that is stopped may hold up the packets of those that send to it.
-//! * Loss and congestion in the connected service: an adapter repairs them unseen. Datagrams are dropped only for the
-//!   reasons that [`Device::post_datagram`](super::device::Device::post_datagram) names; `faulty` loses others.
-//! * Packets: a message is one, whatever its length, and takes effect whole.
-//! * A datagram that cannot be sent, because its memory is not registered, is refused by the post. An adapter would say so later.
+//! * Between processes reads do not overtake, and a message has 64 KiB at most.
+//! * It does not keep other programs of this machine out: they may fill the queue of a socket, take the name of one that is gone, and send
+//!   datagrams, but not in the name of a living process. A stopped process may hold up its senders.
+//! * The connected service has no loss and no congestion. Datagrams are dropped only for the reasons of
+//!   [`Device::post_datagram`](super::device::Device::post_datagram).
+//! * A message is one packet of any length: it never fails when a part of it has landed.
+//! * The post refuses a datagram whose memory is not registered. An adapter would say so later.
 
 #[cfg(feature = "_bench")]
 mod bare;

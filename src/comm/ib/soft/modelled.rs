@@ -2,13 +2,13 @@
 //!
 //! | on the cables | then |
 //! |---|---|
-//! | a work | its peer is asked, as between threads; a write or a message lands |
+//! | a work | its peer is asked; a write or a message lands |
 //! | the word that it has arrived | its completion may be reported |
 //! | what a read or an atomic brings back | it is carried out, and its completion may be reported |
 //! | a datagram | it meets a receive, or is dropped |
 //!
-//! So all that a device enforces is looked at when a work arrives. When a work is tried again, it does not travel again; and a sender learns at once
-//! that its work was refused. A read brings what is there when its answer arrives.
+//! So the rules of a device apply when a work arrives. A work that is tried again does not travel again, and a sender learns of a refusal
+//! at once.
 
 use std::{
     sync::{Arc, atomic::Ordering},

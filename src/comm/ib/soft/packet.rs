@@ -1,6 +1,5 @@
-//! What devices of different processes send each other: a packet for each work, for each answer and for each datagram.
-//!
-//! Both sides are processes of one machine and of one program, so numbers travel as they are in memory.
+//! What devices of different processes send each other: a packet for each work, answer and datagram. Numbers travel as they are in memory,
+//! because both sides are one machine and one program.
 
 use std::time::Duration;
 

@@ -6,8 +6,7 @@
 //!  0                                started            len
 //! ```
 //!
-//! Works leave at the front, when they are done. So completions come in order of posting, though reads may be done later than what
-//! is behind them.
+//! Done works leave at the front. So completions keep the order of posting, though a read may be done late.
 
 use std::{collections::VecDeque, ops::Range, time::Duration};
 

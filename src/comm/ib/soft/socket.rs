@@ -1,10 +1,10 @@
 //! How devices of different processes reach each other: a socket of each, under an abstract name, which leaves no file.
 //!
-//! The name holds a random number, which is in the device's GID too. The system loses no packet, keeps their order, and names the sender of each.
-//! A socket holds few packets that nobody has taken (`net.unix.max_dgram_qlen`). If there is no room, a packet waits in the sender's process. If
-//! the socket is gone, it is dropped.
+//! The name and the device's GID hold one random number. The system loses no packet, keeps their order, and names each sender. A socket
+//! holds few packets that nobody has taken (`net.unix.max_dgram_qlen`). Without room a packet waits in the sender's process. A packet for a
+//! socket that is gone is dropped.
 //!
-//! An adapter works while its processor computes. So a thread takes care of the device, and the program's threads may do so too.
+//! A thread takes care of the device, because an adapter works while its processor computes.
 
 use std::{
     collections::VecDeque,

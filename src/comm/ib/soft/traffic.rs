@@ -1,7 +1,7 @@
 //! What the adapters do next: which work of a pair starts, what its target says, and how it ends.
 //!
-//! All of this happens under the lock of the fabric, save the moving of bytes: [`FabricState::next`] hands out a [`Transfer`], which is carried
-//! out without the lock and then [finished](FabricState::finish). A pair has one transfer at a time.
+//! [`FabricState::next`] hands out a [`Transfer`], which moves bytes without the fabric's lock and is then [finished](FabricState::finish).
+//! A pair has one transfer at a time.
 
 use std::{
     collections::BTreeSet,

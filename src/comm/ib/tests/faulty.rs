@@ -1,19 +1,17 @@
-//! A device that injects faults into another one, for tests. A seed and a rate for each fault decide when. It also counts the works and
-//! datagrams that are posted.
+//! A device that injects faults into another one, for tests, by a seed and a rate for each fault. It also counts posted works and
+//! datagrams.
 //!
-//! | fault | what happens |
+//! | fault | effect |
 //! |---|---|
 //! | `lose` | a datagram is sent under a Q_Key that nobody takes |
 //! | `duplicate` | a datagram is sent twice, if there is room |
-//! | `reorder` | a datagram that has arrived is reported one poll later than those behind it |
+//! | `reorder` | a datagram is reported one poll late |
 //! | `blind` | a poll reports nothing, and the next one all |
-//! | `fail_step` | a step to a state is refused, and not made |
 //! | `no_handle` | a peer's adapter is not found |
-//! | `refuse_post` | a work is refused |
-//! | `break_pair` | works are posted, and their pair goes to the error state behind them, or within a chain |
+//! | `break_pair` | a pair fails behind its posted works, or within a chain |
 //! | `wrong_key` | writes name memory that the peer does not know |
 //!
-//! Steps to the error state and resets are never refused: they are what a program does about faults.
+//! Steps to the error state and resets are never refused: a program answers faults by them.
 
 use std::{borrow::Cow, sync::Arc, time::Duration};
 

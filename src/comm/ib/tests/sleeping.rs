@@ -48,7 +48,7 @@ fn finds(rank: &Rank, key: u64) -> bool {
 fn send(from: &Rank, key: u64) {
     let mail = Operation::Mail { rank: 0, mail: Mail { key, words: [0; 3] } };
     // SAFETY: mail touches no memory of the caller.
-    assert_ne!(unsafe { from.issue(mail, Token::NOBODY) }, Issued::Full);
+    assert_ne!(unsafe { from.issue(&mail, Token::NOBODY) }, Issued::Full);
     from.poll(&mut Events::new());
 }
 

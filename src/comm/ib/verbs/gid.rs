@@ -1,9 +1,8 @@
 //! Which entry of a port's table of global identifiers (GIDs) stands for it.
 //!
-//! Over Ethernet the kernel makes an entry of each address of the network interface, for each version of RoCE. Entries of addresses
-//! that were taken away leave holes. The first entries come from the interface's link-local address, which routers do not pass
-//! on. So an entry of version 2 with an IPv4 address comes first, then one with an IPv6 address, and one with a link-local address only if there
-//! is no other. (Both ends need addresses of one kind, and the order of the entries is the order in which a machine got its addresses.) Over
+//! Over Ethernet the kernel makes an entry of each address of the interface, for each version of RoCE. Addresses that are gone leave holes.
+//! The first entries are link-local, which routers do not pass on. So an entry of version 2 with an IPv4 address comes first, then one with
+//! an IPv6 address, and a link-local one last. (Both ends need addresses of one kind, and a machine gets its addresses in any order.) Over
 //! InfiniBand the subnet manager's entry 0 is always there.
 
 use std::{fmt, fs, net::Ipv6Addr};

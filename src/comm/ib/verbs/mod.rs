@@ -1,29 +1,29 @@
 //! The device of libibverbs.
 //!
-//! | file | what it does |
+//! | file | contents |
 //! |---|---|
-//! | `library` | loads the library; its objects as values that are destroyed once |
-//! | `port`, `gid` | which adapter, port and address are used |
-//! | `unusable` | why there is none, one line each |
-//! | `queues` | completion queue, receive queue and queue pairs: how deep they are |
+//! | `library` | the loaded library; its objects |
+//! | `port`, `gid`, `partition` | which adapter, port, address and partition are used |
+//! | `unusable` | why there is none |
+//! | `queues` | how deep queues are |
 //! | `pairs` | queue pairs from state to state |
-//! | `works` | work requests, as the library takes them |
-//! | `completions` | what it reports, and how it wakes a thread that waits |
+//! | `works` | work requests |
+//! | `completions` | completions, and how they wake a thread |
 //!
 //! # What was run
 //!
-//! All of it on soft-RoCE (`rdma_rxe` of Linux 6.1) with rdma-core 44, by the tests here, in a virtual machine. Nothing has run on an adapter.
-//! What is different there and known: a driver may grant more or fewer bytes of inline data, needs pinned memory for its queues too
-//! (`ulimit -l`), and answers an atomic at an odd address by an error of the peer, where soft-RoCE refuses the post.
+//! All of it on soft-RoCE (`rdma_rxe` of Linux 6.1) with rdma-core 44, in a virtual machine; nothing on an adapter. Its driver may grant
+//! more or fewer bytes of inline data, needs pinned memory for queues too (`ulimit -l`), and answers an atomic at an odd address by an
+//! error of the peer, where soft-RoCE refuses the post.
 //!
 //! # Where Linux and the contract of `Device` differ
 //!
 //! * From *reset* no step leads to the error state; [`Device::modify`] goes there by way of *init*.
-//! * Jobs of three and four ranks over soft-RoCE (Linux 6.1) saw reads reported as done although only a part had come. Each time
-//!   the kernel had logged a warning in `rxe_completer`, where a failed work has the status of success, and packets of answers
-//!   had been dropped before. Tests of the bare device with losses, bursts and drops did not show it. So over soft-RoCE gets are
-//!   not reads ([`DeviceLimits::reads`]): then it was never seen.
-//! * A Q_Key whose highest bit is set stands for the sender's own key. So the bit is cleared in the device's key.
+//! * Jobs of three and four ranks over soft-RoCE (Linux 6.1) saw reads reported as done although only a part had come. Each time the kernel
+//!   had dropped packets of answers and warned in `rxe_completer`, where a failed work has the status of success. Tests of the bare device
+//!   with losses, bursts and drops did not show it. Since gets over soft-RoCE are not reads ([`DeviceLimits::reads`]), it was not seen
+//!   again.
+//! * A Q_Key whose highest bit is set stands for the sender's own key, so the device's key has that bit cleared.
 //!
 //! # Source
 //! InfiniBand Architecture Specification 1.2.1, chapters 10 and 11; the manual pages of rdma-core.

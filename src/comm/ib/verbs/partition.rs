@@ -1,7 +1,7 @@
 //! Which partition of the network: an entry of a port's table of partition keys (P_Keys).
 //!
-//! The highest bit of a key says that the port is a full member of the partition. Limited members do not reach each other. A port can be a
-//! limited member of one partition and a full member of another, in any order of its entries, so the first entry is not always the right one.
+//! The highest bit of a key says that the port is a full member of the partition. Limited members do not reach each other. A port can be
+//! limited in one partition and full in another, in any order of its entries.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! What two ends tell each other out of band: where the sender stands.
+//! What two ends tell each other out of band: where the sender stands. Numbers are little-endian.
 //!
 //! ```text
 //!  byte   0 .. 16   the job's token
@@ -8,7 +8,7 @@
 //!        52 .. 60   the sender's wish
 //! ```
 //!
-//! All numbers are little-endian. Datagrams that are not exactly so are refused: nothing of them is read further.
+//! Nothing is read of a datagram that is not exactly so.
 
 /// Bytes of a datagram.
 pub(in crate::comm) const LENGTH: usize = 60;

@@ -1,13 +1,13 @@
 //! Connections on demand: the reliable queue pairs of one endpoint, which are made when they are needed and given back.
 //!
-//! A *pair* is two endpoints and at most one connection between them, which serves both directions. An end holds at most one
-//! queue pair for it. The driver carries out *steps* and says how they ended. The ends tell each other where they stand by
-//! datagrams that may be lost, doubled and late. Each connection has an *epoch* of its pair. An epoch that is over at one end is
-//! over for good: that end goes on to the next one, and the other follows when it hears of it.
+//! A *pair* is two endpoints with at most one connection, which serves both directions. Each end holds at most one queue pair for it. The
+//! driver carries out *steps* and says how they ended. Datagrams, which may be lost, doubled or late, tell each end where the other stands.
+//! Each connection is an *epoch* of its pair. An epoch that is over at one end is over for good: the other end follows when it hears of the
+//! next one.
 //!
 //! # The stages of an epoch
 //!
-//! Both ends go the same way. Either end may begin, or both: there is no tie to break.
+//! Either end may begin, or both: there is no tie to break.
 //!
 //! ```text
 //!             it wants a connection, or the peer does,                         the peer's address is
@@ -26,37 +26,32 @@
 //!     '- later epoch, an older pair needs the queue pair (only while the peer holds none)
 //! ```
 //!
-//! A datagram says epoch, stage, address. An end keeps the highest stage that it heard of in its epoch, so order and doubles do
-//! not matter. A datagram of an earlier epoch changes nothing, and is answered by where this end stands. Data on the connection
-//! tell as much as a datagram of Connected.
+//! A datagram says epoch, stage, address. An end keeps the highest stage that it heard of in its epoch, so order and doubles do not matter.
+//! A datagram of an earlier epoch changes nothing. Data on the connection count as Connected.
 //!
 //! | sent | when | again until |
 //! |---|---|---|
 //! | Idle | an epoch is over at this end | never: a peer that still stands in it asks, or meets the error of its queue pair |
-//! | Asking | the step Prepare begins, in the overlapped way, and the peer has not begun | the peer is Asking |
+//! | Asking | Prepare begins, in the overlapped way, and the peer has not begun | the peer is Asking |
 //! | Initialized | Prepare is done | the peer is Initialized |
 //! | Connected | Connect is done | the peer is Connected |
 //! | Closing | all that was posted is acknowledged | the peer is Closing, or in the next epoch |
-//! | its stage | the peer sends again what it stands at and is not ahead, or is in an earlier epoch | |
+//! | its stage | the peer repeats its stage and is not ahead, or is in an earlier epoch | |
 //!
-//! The *overlapped* way is ARMCI-ODCM Fig. 4: Asking makes the peer begin at once. The *serial* way is Fig. 3: the peer begins
-//! when it hears of Initialized. In the static way the driver wants all connections at the start; the state machine does not
-//! change. Operations before the connection is ready wait in their order at the driver (MVICH §3.4). It posts them at `Ready`,
-//! and keeps those that come after `Hold` for the next one.
+//! In the *overlapped* way Asking makes the peer begin at once (ARMCI-ODCM Fig. 4), in the *serial* way Initialized does (Fig. 3). In the
+//! static way the driver wants all connections at the start. Operations before `Ready` and after `Hold` wait in their order (MVICH §3.4).
 //!
 //! # The budget
 //!
-//! An endpoint holds no more queue pairs than its budget, in whatever stage. Wishes that lack one wait: this end's own and those
-//! of peers, in one queue. A wish has a time of the job's logical clock (Lamport), which its datagrams carry, and the queue is in
-//! the order of these times. The queue is a mark at each pair, so it takes no memory but the record that a peer has from the
-//! first time it was met. A peer keeps asking; nothing is refused.
+//! An endpoint never holds more queue pairs than its budget. Wishes that lack one wait in one queue, this end's own and those of peers. A
+//! wish has a time of the job's logical clock (Lamport), which its datagrams carry and which orders the queue. The queue is a mark at each
+//! pair, so it takes no memory. A peer keeps asking; nothing is refused.
 //!
-//! When the budget is full, the least recently used pair that has passed its residence is closed, an idle one first. If there is
-//! none, only pairs count whose peer holds no queue pair for them yet, as far as is known. The youngest of them, if younger than
-//! the wish that waits, gives its own back and queues again with its old wish. So endpoints that all wait for each other cannot
-//! stay so: the oldest wish of the job is the first in the queues of both its endpoints, and takes the queue pairs of all that
-//! merely wait. It waits for no more than steps, datagrams, acknowledgements and a residence. When it is fulfilled another is the
-//! oldest. Residence bounds how often pairs change.
+//! When the budget is full, the endpoint closes the least recently used pair that has passed its residence, an idle one first. If there is
+//! none, only pairs count whose peer holds no queue pair for them yet, as far as is known. The youngest of them, if younger than the wish
+//! that waits, gives its own back and queues again with its old wish. So endpoints cannot wait for each other forever: the oldest wish of
+//! the job is first in the queues of both its endpoints, takes the queue pairs of all that merely wait, and waits only for steps,
+//! datagrams, acknowledgements and a residence. Then another wish is the oldest. Residence bounds how often pairs change.
 //!
 //! # What the driver owes
 //!

@@ -1,4 +1,4 @@
-//! One end of one pair: its stage, the queue pair that it holds, and what it has to say. The diagram stands in the essay of the folder.
+//! One end of one pair: its stage, its queue pair, and what it has to say. The folder's essay has the diagram.
 
 use std::time::Duration;
 

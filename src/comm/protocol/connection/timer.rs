@@ -1,8 +1,7 @@
 //! The time for which an end waits for an answer before it sends again.
 //!
-//! Jacobson's estimate (RFC 6298): the smoothed round trip and four times its deviation. A datagram carries the number of the one that it
-//! answers, and only the first of a wait is measured, so an answer is never taken for that of another request (Karn). Resends double
-//! the time.
+//! Jacobson's estimate (RFC 6298): the smoothed round trip and four times its deviation. An answer names its datagram, and only the first
+//! of a wait is measured, so no answer counts for another request (Karn). Resends double the time.
 
 use std::time::Duration;
 

@@ -1,11 +1,9 @@
-//! What stands before each message on a connection.
+//! What stands before each message on a connection. Numbers are little-endian.
 //!
 //! ```text
 //!  byte 0 .. 8    the number of the frame that follows, or that none does: what this message tells
 //!       8 .. 16   the number of the last frame of the receiver that the sender has seen
 //! ```
-//!
-//! Numbers are little-endian.
 
 /// Bytes.
 pub(in crate::comm) const HEADER: usize = 16;

@@ -1,9 +1,9 @@
 //! What is posted again after the connection of a pair broke, so that each frame has its effect once and in order.
 //!
-//! One end of a pair posts *items* on a connection that keeps their order. When it breaks, what was posted last may have happened at the
-//! target or not. Doing all of it again would be wrong: a frame that adds would add twice, and a write repeated would erase a sum that
-//! a frame behind it made. So the frames are numbered, in each direction of the pair and over all its connections. The first thing on a
-//! new connection is the number of the last frame that each end has seen. What was posted before that frame did happen.
+//! When a connection breaks, the last *items* that an end posted may have happened at the target or not. To repeat them all would be wrong:
+//! a frame would add twice, and a write would erase a sum that a frame behind it made. So frames are numbered, in each direction and over
+//! all connections of the pair. Each end opens a connection with the number of the last frame that it has seen: what was posted before it
+//! did happen.
 //!
 //! ```text
 //!  posted, not known to be done  | up to the last frame seen  | behind it
@@ -14,11 +14,10 @@
 //!  atomic of the adapter         | its outcome is unknown     | its outcome is unknown
 //! ```
 //!
-//! A frame is kept until the peer says that it has seen it; the acknowledgement of the adapter is not enough, for a frame that came can
-//! still be lost with the queue pair of its target. What goes past the frames (writes, reads, atomics) waits until every frame before it
-//! was *handled*: the target may handle a frame long after it came, and a frame that is posted again comes after what was completed
-//! behind it. The driver knows when that is so, because only it knows which frames change memory. Frames wait for nothing, so a write and
-//! the frame that tells of it are posted together.
+//! A frame is kept until the peer has said that it has seen it: one that the adapter acknowledged can still be lost with the queue pair of
+//! its target. What goes past the frames (writes, reads, atomics) waits until every frame before it was *handled*: a repeated frame comes
+//! after what was completed behind it. Only the driver knows when that is so, because it knows which frames change memory. Frames wait for
+//! nothing, so a write and the frame that tells of it are posted together.
 //!
 //! ```text
 //!  event                         | this end
@@ -29,8 +28,8 @@
 //!  the peer has seen up to n     | forgets the completed frames up to n; writes before them have happened
 //!  the peer handled all frames   | may post what goes past frames
 //!  the connection is over        | posts nothing
-//!  a new one is ready            | tells the number of the last frame that it has seen, and nothing else
-//!  the peer's number has come    | forgets the frames that were seen; posts the rest again, in its order
+//!  a new one is ready            | tells the last frame that it has seen, and nothing else
+//!  the peer's number has come    | forgets the frames that were seen; posts the rest again, in order
 //! ```
 //!
 //! [`report`] decides when an end says which frames it has seen. [`header`] is how it says so.

@@ -1,8 +1,7 @@
 //! When an end says which frames of its peer it has seen.
 //!
-//! Every frame acknowledges the frames of the other direction. Where none leaves, a message of its own does, after [`UNSAID`]
-//! frames or [`UNSAID_FOR`]. The first message on a new connection says it too, and *opens* the connection: no frame is posted
-//! there before both ends have opened it.
+//! Every frame says it. Where none leaves, a message of its own does, after [`UNSAID`] frames or [`UNSAID_FOR`]. The first message on a new
+//! connection says it too, and *opens* it: no frame is posted before both ends have opened.
 //!
 //! ```text
 //!  event                         | this end

@@ -1,5 +1,5 @@
-//! The descriptor by which a process talks to its launcher: questions and answers. A launcher or another rank that does not come
-//! cannot stop a caller that waits.
+//! The descriptor by which a process talks to its launcher: questions and answers. A launcher or another rank that does not come cannot
+//! hold up a caller forever.
 
 use std::{
     fs::File,

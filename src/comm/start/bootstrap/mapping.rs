@@ -1,5 +1,5 @@
-//! The node of each rank, as launchers give it that speak PMI: `(vector,(0,2,4),(2,1,8))`. These are four ranks on each of the
-//! nodes 0 and 1, then eight on node 2, and so on from the beginning if there are more.
+//! The node of each rank, as PMI launchers give it: `(vector,(0,2,4),(2,1,8))` stands for four ranks on each of nodes 0 and 1, then
+//! eight on node 2, and again from the beginning if there are more.
 
 use super::key_values::{Refused, Result};
 

@@ -3,14 +3,13 @@
 //! | how a job starts | how its ranks meet |
 //! |---|---|
 //! | a fork, or threads | nothing: they inherit the mapping |
-//! | an MPI library, over `mpi` | a communicator (`mpi`) |
-//! | an MPI library, over another network | words that every rank keeps for all (`mpi`) |
-//! | a launcher alone | words that the launcher keeps for them ([`launched`]): PMI-1, PMI-2 or PMIx |
-//! | anything else: ssh, PBS, a script | words that a thread of rank 0 keeps (`root`) |
+//! | an MPI library | a communicator; for other networks, words that every rank keeps (`mpi`) |
+//! | a launcher alone | words that the launcher keeps ([`launched`]) |
+//! | ssh, PBS, a script | words that a thread of rank 0 keeps (`root`) |
 //!
-//! A [`Bootstrap`] carries a few words of each rank. What all jobs make of them is [`place`]: which ranks share a machine, the mapping of
-//! its memory, and the *token* of the job. Rank 0 draws it, 128 random bits, and it travels by the bootstrap alone. It stands in the
-//! mapping, so no rank takes the memory of another job for its own.
+//! A [`Bootstrap`] carries a few words of each rank. From them [`place`] finds which ranks share a machine, maps its memory, and gives
+//! all the job's *token*: 128 random bits, drawn by rank 0, which travel by the bootstrap alone. The token stands in the mapping, so no
+//! rank takes the memory of another job.
 
 mod exit;
 pub(crate) mod key_values;

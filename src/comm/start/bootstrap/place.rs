@@ -1,13 +1,9 @@
 //! The ranks with which a rank shares a machine, and memory.
 //!
-//! Each rank says which machine it is on, and in which namespace of process numbers: ranks that agree on both are a group. The
-//! first of a group makes the memory file, which has no name. The others open it through the first one's descriptor in `/proc`,
-//! and check that it has the token of their job. Where that is not allowed, each rank becomes a node. All agree on what must be
-//! equal everywhere: the length of segments, the size of pages.
-//!
-//! That is a gathering of some words of each rank, a message to each member of a group, and one reduction. Where the launcher has
-//! given the node of each rank, the first rank of each node gathers the words of its node, and reductions take the place of the
-//! rest. Settings from the ranks' own environments that must be equal are compared on the way.
+//! Each rank names its machine, and its namespace of process numbers; ranks that agree on both are a group. The first of a group makes
+//! the memory file, which has no name. The others open it through the first one's descriptor in `/proc`, and check the token of their
+//! job. Where that is not allowed, each rank becomes a node. All agree on the length of segments and the size of pages, and compare
+//! settings that must be equal. If the launcher has given the nodes, a gathering in each node replaces a gathering of all.
 
 use std::{
     collections::BTreeSet,

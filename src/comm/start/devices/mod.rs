@@ -1,8 +1,7 @@
-//! Ranks that each drive a device of their own, of any kind: how they start, and what they have in common.
+//! Ranks that each drive a device of their own: how they start, and what they have in common.
 //!
-//! They are threads, or forked, or a launcher has started them ([`bootstrap`](super::bootstrap)). A launcher's ranks may be on
-//! several machines. Each rank opens its device in its own process, after the fork. Where all ranks share memory nothing is
-//! opened. A [`directory`] holds the addresses of the devices.
+//! They are threads, or forked, or a launcher has started them ([`bootstrap`](super::bootstrap)), perhaps on several machines. Each
+//! opens its device in its own process; where all ranks share memory, none does. A [`directory`] holds the addresses.
 
 pub(in crate::comm) mod directory;
 

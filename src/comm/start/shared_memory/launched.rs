@@ -1,9 +1,7 @@
 //! Ranks that are processes of one machine, which a launcher started: `mpirun` or `srun`, without MPI.
 //!
-//! They meet by the launcher ([`bootstrap::launched`](crate::comm::start::bootstrap::launched)) and map the same memory file. From then on they
-//! differ from forked ranks in one thing: no parent of ours supervises them. So each sees the ends of its neighbours and of the launcher
-//! ([`Agent`]), and a rank that came to its end waits until all have. The launcher forwards what ranks print, and ends those that are left
-//! after a failure.
+//! They have no parent of ours. So each watches its neighbors and the launcher ([`Agent`]), and waits at its end for all others. The
+//! launcher forwards what ranks print, and ends all after a failure.
 
 use std::time::{Duration, Instant};
 

@@ -1,12 +1,10 @@
-//! Ranks that are processes of one machine: started by a launcher (`launched`), or forked at the call, under a parent that supervises
-//! them.
+//! Ranks that are processes of one machine: started by a launcher (`launched`), or forked under a parent that supervises them.
 //!
-//! The parent maps the fabric and forks; so every rank finds it at the same address and nothing ever has a name. The parent
-//! takes no part in the computation: it forwards what the ranks print, line by line so that lines never interleave, and watches
-//! for their ends. The first rank that fails ends the job: the others get an `Err` from whatever they wait in, have
-//! [`GRACE`] to unwind, and are then killed. Children die with the parent (`PR_SET_PDEATHSIG`), also when it is killed.
+//! The parent maps the fabric and forks, so every rank finds it at the same address. It forwards what the ranks print (`output`), and
+//! watches for their ends. The first rank that fails ends the job: the others get an `Err` from whatever they wait in, have [`GRACE`]
+//! to unwind, and are then killed. Children die with the parent, also when it is killed (`PR_SET_PDEATHSIG`).
 //!
-//! Forking a process that has other threads would copy their locks in whatever state they are: it is refused, with the count.
+//! A fork of a process with other threads would copy their locks in any state: it is refused.
 
 mod launched;
 mod output;

@@ -1,7 +1,6 @@
 //! What ranks print, forwarded by the parent in whole lines.
 //!
-//! Each rank writes into pipes of its own; the parent passes complete lines on, so that lines of different ranks never mix.
-//! Rank 0 keeps standard error when that is a terminal: progress bars are drawn there.
+//! Each rank has its own pipes. Rank 0 keeps standard error if that is a terminal: progress bars are drawn there.
 
 use std::io::{self, IsTerminal};
 

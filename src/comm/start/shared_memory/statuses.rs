@@ -1,8 +1,7 @@
 //! Keeps the status of each rank's process readable, whatever this process does when a child ends.
 //!
-//! A process that ignores `SIGCHLD`, or has `SA_NOCLDWAIT`, gets no status of its children: the kernel reaps them. It inherits
-//! that from the process that started it, and the program need not know. A handler of its own may wait for all children, and take
-//! their statuses.
+//! If a process ignores `SIGCHLD`, or has `SA_NOCLDWAIT`, perhaps by inheritance, the kernel reaps its children. A handler of the
+//! program may wait for all children, and take their statuses.
 
 use std::{io, mem, ptr};
 

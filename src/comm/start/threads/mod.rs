@@ -1,7 +1,7 @@
 //! Ranks that are threads of one process: for tests, debuggers and sanitizers, and where forking is not allowed.
 //!
-//! The same fabric as `shared_memory`. What the program captured is shared among the ranks. A rank that computes without
-//! calling the library cannot be ended from outside: when another rank fails it is ended at its next call.
+//! They share the fabric of `shared_memory`, and what the program captured. After a failure, a rank that computes without calling the
+//! library ends only at its next call.
 
 use super::{
     MAPPING, Named, PACKETS, Ranks, Variant, contain, life,

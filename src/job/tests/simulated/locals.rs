@@ -1,4 +1,4 @@
-//! Thread-locals of a program belong to one rank: however many ranks there are, each is a thread unless the environment says otherwise.
+//! Thread-locals of a program belong to one rank: each rank is a thread unless the environment says otherwise.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 

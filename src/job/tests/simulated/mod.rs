@@ -1,4 +1,4 @@
-//! Jobs in virtual time: what they do is the same again, takes what the model says, and ends as on real networks.
+//! Jobs in virtual time: they repeat exactly, take the time of the model, and end as on real networks.
 
 mod ends;
 mod locals;

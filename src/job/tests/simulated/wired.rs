@@ -1,4 +1,4 @@
-//! The code of a network in virtual time (`simulated:ib`): what it takes, and who does it.
+//! The code of a network in virtual time (`simulated:ib`): its time, and whether a rank or its agent acts.
 
 use super::*;
 

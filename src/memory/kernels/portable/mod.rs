@@ -1,4 +1,4 @@
-//! The kernels as copies by relaxed atomics: what a target without assembly of its own uses, and what a sanitizer can follow.
+//! The kernels as copies by relaxed atomics.
 
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed};
 

@@ -1,6 +1,6 @@
 //! Arithmetic on other elements: the loops that any machine has, compiled for each width of vector.
 //!
-//! Integers profit as much as `f64` does from hand-written loops: the compiler vectorises what is safe Rust between two copies.
+//! Integers gain from that as much as `f64` from hand-written loops: the compiler vectorizes the safe Rust between two copies.
 
 use super::X86_64;
 use super::level::Kernel;

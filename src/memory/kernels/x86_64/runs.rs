@@ -1,7 +1,7 @@
 //! Planes of runs: many short copies at a fixed distance from each other.
 //!
-//! A short run costs as much in deciding how to copy it as in copying it, so the decision is made once for the plane: the common
-//! lengths have a loop each, in which the length is a constant.
+//! The choice of a copy costs as much as a short copy, so it is made once for the plane. Each common length has a loop in which it is a
+//! constant.
 
 use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
 

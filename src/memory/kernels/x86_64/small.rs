@@ -1,7 +1,6 @@
-//! Copies of up to 64 bytes: two or four overlapping moves, no loop, nothing beyond the SSE2 that every x86-64 has.
+//! Copies of up to 64 bytes: two or four overlapping moves, no loop, nothing beyond SSE2.
 //!
-//! All loads come before all stores, so that each byte is read once. Where the length is a constant at the call, the compiler is
-//! left with a single block.
+//! All loads come before all stores, so that each byte is read once. A constant length leaves a single block.
 
 use std::arch::asm;
 

@@ -1,8 +1,8 @@
 //! One vector register, and the few things that the kernels do with it.
 //!
-//! Memory is touched by the assembly in this file only, an instruction at a time, so that the loops of the kernels are Rust. Their
-//! functions are generic and have no features of their own; each is inlined into one function per width that names its feature.
-//! The 16-byte vector exists twice: SSE instructions among AVX ones are slow on many processors.
+//! Only the assembly in this file touches memory, an instruction at a time, so the loops of the kernels are Rust. Generic functions are
+//! inlined into one function per width, which alone names the feature. The 16-byte vector exists twice: SSE instructions among AVX ones
+//! are slow on many processors.
 
 use std::arch::{asm, x86_64::*};
 

@@ -1,5 +1,4 @@
-//! Four threads, all kinds of works, 200 seeds, against a model: what each rank's memory has to hold in the end, and what each read has
-//! to bring.
+//! Four threads, all kinds of works, 200 seeds, against a model: what each rank's memory holds in the end, and what each read brings.
 
 use std::{
     collections::{BTreeMap, VecDeque},

@@ -1,19 +1,18 @@
 //! Tables I to IV of ARMCI-ODCM: the mean number of connections of clients and servers.
 //!
-//! A *client* is a rank, and it connects with the *servers* of the nodes that it needs, here the agents. For each rank and node that a program
-//! brings together, the rank sends a frame to the agent of the node. The connections that stand afterwards are counted.
+//! A *client* is a rank. The *servers* are the agents. Each rank sends a frame to the agent of each node that its program needs. Then the
+//! connections are counted.
 //!
-//! The paper names the programs and the number of nodes: 22 for each 128 processes, six on a node (section V.D). Their patterns
-//! are chosen here:
+//! The paper names the programs, and uses 22 nodes for each 128 processes, six on a node (section V.D). The patterns are chosen here:
 //!
 //! * *Lennard Jones*: force decomposition; all ranks need all nodes. The paper counts a rank's own node.
 //! * *RandomAccess*: all nodes, without a rank's own.
-//! * *STOMP*: "clique based communication": the neighbors on a grid of ranks, diagonal ones too. The grids are a fit to the paper's numbers.
-//! * *LU*: the ranks of a rank's row and column on a grid. The paper's own rows contradict each other: on 512 and 1024 processes all clients
-//!   together have another number of connections than all servers.
+//! * *STOMP*: "clique based communication": the neighbors on a grid of ranks, diagonal ones too. The grids fit the paper's numbers.
+//! * *LU*: the row and column of a rank on a grid. The paper contradicts itself: on 512 and 1024 processes all clients together have
+//!   another number of connections than all servers.
 //!
-//! The paper's server has queue pairs of its own. Our agent uses those of its rank, and a pair serves both directions. So where the agent of one
-//! node needs another node, and the other way round, there is one pair for both. A pair that stands counts for the side, or both, whose pattern needs it.
+//! The paper's server has its own queue pairs. Our agent uses those of its rank, and a pair serves both directions. So two agents whose
+//! nodes need each other share one pair. The pair counts for each side whose pattern needs it.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! Transfers that go straight and are given up: their memory is the caller's again, whatever becomes of the connection.
+//! Straight transfers that are given up: their memory is the caller's again, whatever becomes of the connection.
 
 use super::*;
 
@@ -32,10 +32,10 @@ fn give_up(puts: bool, seed: u64) -> [u64; 2] {
             (Remote { rank: 1, offset: DATA + 8 * FIRST }, Local { ptr: values.as_mut_ptr().cast(), len: 8 * LONG });
         let issued = if puts {
             // SAFETY: nobody touches the values until the end was polled.
-            unsafe { ranks[0].conduit.issue(Operation::Put { to: place, local }, TOKEN) }
+            unsafe { ranks[0].conduit.issue(&Operation::Put { to: place, local }, TOKEN) }
         } else {
             // SAFETY: as above.
-            unsafe { ranks[0].conduit.issue(Operation::Get { from: place, local }, TOKEN) }
+            unsafe { ranks[0].conduit.issue(&Operation::Get { from: place, local }, TOKEN) }
         };
         if issued == Issued::Pending {
             for _ in 0..random.below(6) {
@@ -91,7 +91,7 @@ fn no_signal_comes_without_its_bytes() {
             let signal = SignalWord { offset: DATA + 8 * WORD, value: round as u32, op: SignalOp::Set };
             // SAFETY: nobody touches the values until the end was polled.
             let issued = unsafe {
-                ranks[0].conduit.issue(Operation::PutSignal { to: Remote { rank: 1, offset: DATA }, local, signal }, TOKEN)
+                ranks[0].conduit.issue(&Operation::PutSignal { to: Remote { rank: 1, offset: DATA }, local, signal }, TOKEN)
             };
             if issued == Issued::Pending {
                 if ranks[0].events.iter().all(|event| is_over(event).is_none()) {

@@ -1,6 +1,6 @@
-//! Puts and gets as writes and reads of the adapter: what they cost, and that connections which break change nothing.
+//! Puts and gets as writes and reads of the adapter: their cost, and that broken connections change nothing.
 //!
-//! Two ranks, each on a machine of its own, with all of the active messages above them. One thread drives both.
+//! One thread drives two ranks, each on its own machine, with all of the active messages above them.
 
 use std::{
     sync::Arc,
@@ -97,7 +97,7 @@ fn until<T>(ranks: &mut [Rank; 2], at: usize, mut done: impl FnMut(&Event) -> Op
 fn flush(ranks: &mut [Rank; 2], at: usize) {
     let token = Token(900 + at as u64);
     // SAFETY: a flush touches no memory of the caller.
-    let _ = unsafe { ranks[at].conduit.issue(Operation::Flush { rank: 1 - at }, token) };
+    let _ = unsafe { ranks[at].conduit.issue(&Operation::Flush { rank: 1 - at }, token) };
     until(ranks, at, |event| matches!(event, Event::RemoteDone(done) if *done == token).then_some(()));
 }
 
@@ -109,7 +109,7 @@ fn is_flushed(ranks: &[Rank; 2]) -> bool {
 fn put(ranks: &[Rank; 2], at: usize, word: usize, values: &[u64], token: Token) -> Issued {
     let local = Local { ptr: values.as_ptr().cast_mut().cast(), len: size_of_val(values) };
     // SAFETY: the values live until the completion is polled; the words are committed.
-    unsafe { ranks[at].conduit.issue(Operation::Put { to: Remote { rank: 1 - at, offset: DATA + 8 * word }, local }, token) }
+    unsafe { ranks[at].conduit.issue(&Operation::Put { to: Remote { rank: 1 - at, offset: DATA + 8 * word }, local }, token) }
 }
 
 /// The token of the only operation of its kind that is under way.
@@ -129,7 +129,7 @@ fn get(ranks: &mut [Rank; 2], at: usize, word: usize, values: &mut [u64]) {
     let local = Local { ptr: values.as_mut_ptr().cast(), len: size_of_val(values) };
     // SAFETY: the values are there, and nobody touches them, until the completion is polled.
     let issued = unsafe {
-        ranks[at].conduit.issue(Operation::Get { from: Remote { rank: 1 - at, offset: DATA + 8 * word }, local }, TOKEN)
+        ranks[at].conduit.issue(&Operation::Get { from: Remote { rank: 1 - at, offset: DATA + 8 * word }, local }, TOKEN)
     };
     finish(ranks, at, issued);
 }
@@ -144,7 +144,7 @@ fn put_block(ranks: &mut [Rank; 2], at: usize, loops: &Loops, values: &[u64]) {
     // SAFETY: as in `put`.
     let issued = unsafe {
         let block = Strided { loops, local: values.as_ptr().cast_mut().cast() };
-        ranks[at].conduit.issue(Operation::PutBlock { to: Remote { rank: 1 - at, offset: DATA }, block }, TOKEN)
+        ranks[at].conduit.issue(&Operation::PutBlock { to: Remote { rank: 1 - at, offset: DATA }, block }, TOKEN)
     };
     finish(ranks, at, issued);
 }
@@ -218,7 +218,7 @@ fn operations_are_as_few_works_as_can_be() {
         let signal = SignalWord { offset: 64, op: SignalOp::Set, value: 3 };
         // SAFETY: as in `put`; the word is committed.
         let issued = unsafe {
-            ranks[0].conduit.issue(Operation::PutSignal { to: Remote { rank: 1, offset: DATA }, local, signal }, TOKEN)
+            ranks[0].conduit.issue(&Operation::PutSignal { to: Remote { rank: 1, offset: DATA }, local, signal }, TOKEN)
         };
         finish(ranks, 0, issued);
         let start = Instant::now();
@@ -253,7 +253,7 @@ fn a_fence_asks_only_what_is_not_known() {
     // A record again, behind which transfers wait.
     let add = Atomic { op: AtomicOp::Add, width: 8, operand: 1, comparand: 0 };
     // SAFETY: the word is committed.
-    let _ = unsafe { ranks[0].conduit.issue(Operation::Atomic { word: Remote { rank: 1, offset: DATA }, atomic: add }, TOKEN) };
+    let _ = unsafe { ranks[0].conduit.issue(&Operation::Atomic { word: Remote { rank: 1, offset: DATA }, atomic: add }, TOKEN) };
     assert!(!is_flushed(&ranks), "nobody has handled the addition");
     flush(&mut ranks, 0);
     settle(&mut ranks);
@@ -299,7 +299,7 @@ fn a_short_get_ends_soon() {
     let read = |ranks: &[Rank; 2], word: &mut [u64; 1]| {
         let local = Local { ptr: word.as_mut_ptr().cast(), len: 8 };
         // SAFETY: the word lives until the completion is polled.
-        unsafe { ranks[0].conduit.issue(Operation::Get { from: Remote { rank: 1, offset: DATA }, local }, TOKEN) }
+        unsafe { ranks[0].conduit.issue(&Operation::Get { from: Remote { rank: 1, offset: DATA }, local }, TOKEN) }
     };
     assert!(!ranks[0].conduit.is_complete(Awaited::Get(TOKEN)), "nothing is read");
     for value in 10..100 {
@@ -313,7 +313,7 @@ fn a_short_get_ends_soon() {
     // Mail of the other rank is there: a look has to follow.
     let mail = Operation::Mail { rank: 0, mail: Mail { key: 5, words: [1, 2, 3] } };
     // SAFETY: mail touches no memory of the caller.
-    assert_ne!(unsafe { ranks[1].conduit.issue(mail, Token::NOBODY) }, Issued::Full);
+    assert_ne!(unsafe { ranks[1].conduit.issue(&mail, Token::NOBODY) }, Issued::Full);
     let mut sent = Vec::new();
     ranks[1].conduit.poll(&mut sent);
     assert_eq!(read(&ranks, &mut word), Issued::Pending);
@@ -405,7 +405,7 @@ fn operations_keep_their_order(mut ranks: [Rank; 2], seed: u64) -> Connections {
                 let _ = unsafe {
                     ranks[at]
                         .conduit
-                        .issue(Operation::Atomic { word: Remote { rank: 1 - at, offset: DATA + 8 * word }, atomic }, TOKEN)
+                        .issue(&Operation::Atomic { word: Remote { rank: 1 - at, offset: DATA + 8 * word }, atomic }, TOKEN)
                 };
                 let value = |event: &Event| if let Event::Value(TOKEN, value) = event { Some(*value) } else { None };
                 assert_eq!(until(&mut ranks, at, value), models[1 - at][word], "seed {seed}: word {word}");
@@ -422,10 +422,10 @@ fn operations_keep_their_order(mut ranks: [Rank; 2], seed: u64) -> Connections {
                 // SAFETY: as in `put`; the lock's word is committed.
                 let _ = unsafe {
                     match kind {
-                        4 => ranks[at].conduit.issue(Operation::PutBlock { to, block }, Token(2)),
+                        4 => ranks[at].conduit.issue(&Operation::PutBlock { to, block }, Token(2)),
                         _ => {
                             let scale = &Scale::of(1_u64).unwrap();
-                            ranks[at].conduit.issue(Operation::Accumulate { to, block, scale, lock: 0 }, Token(2))
+                            ranks[at].conduit.issue(&Operation::Accumulate { to, block, scale, lock: 0 }, Token(2))
                         }
                     }
                 };

@@ -1,5 +1,5 @@
-//! On whatever device libibverbs finds: two of soft-RoCE if there are two, else one port opened twice. Where there is none, a line
-//! says that the tests were skipped, and why.
+//! On whatever device libibverbs finds: two of soft-RoCE if there are two, else one port opened twice. Without one, a line says that the
+//! tests were skipped, and why.
 
 mod refused;
 mod traffic;

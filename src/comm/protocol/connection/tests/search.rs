@@ -1,11 +1,11 @@
-//! All states of one pair, breadth first: both ends, what they do with their queue pairs, and the datagrams under way.
+//! All states of one pair, breadth first: both ends, their queue pairs, and the datagrams under way.
 //!
-//! A datagram may come at any time, twice or never; the number under way at a time is bounded. Time is abstracted: a timeout lets
-//! all deadlines pass, and nothing else lets any pass. Either end may be made to give its queue pair back whenever the budget
-//! could want it. Errors, failing steps and evictions happen in the first epochs only, so that the search ends.
+//! A datagram may come at any time, twice or never; the number under way is bounded. Only a timeout lets deadlines pass, and it lets all
+//! pass. Either end may give its queue pair back whenever the budget could want it. Errors, failing steps and evictions happen in the first
+//! epochs only, so that the search ends.
 //!
-//! In each state it is asserted that both ends agree if both are ready; that some way leads to a connection; and, for each end that wants
-//! one, that some way without loss, error or another wish does.
+//! In each state both ends agree if both are ready, and some way leads to a connection. For each end that wants one, some way does so
+//! without loss, error or another wish.
 
 use std::{
     collections::{BTreeSet, HashMap},

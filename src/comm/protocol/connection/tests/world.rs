@@ -1,7 +1,7 @@
-//! Endpoints with their drivers, adapters and a network, in virtual time. Time is in microseconds.
+//! Endpoints with their drivers, adapters and a network, in virtual time (microseconds).
 //!
-//! What the endpoints want are frames to each other, posted through `replay`. An adapter delivers what was posted on a queue pair to the
-//! one that it is connected to, in order; if that one is not connected to it, the sender's queue pair breaks.
+//! They send frames to each other through `replay`. An adapter delivers the works of a queue pair in order to its peer; if the peer is not
+//! connected to it, the sender's queue pair breaks.
 
 use std::{
     collections::{BTreeMap, VecDeque},

@@ -1,12 +1,12 @@
-//! How ranks meet through their launcher, which stores words under keys. After a fence, every rank can read what any rank put before it.
+//! How ranks meet through their launcher, which stores words under keys. After a fence, every rank can read what any rank put before
+//! it.
 //!
-//! With at most [`FEW`] ranks, each rank reads the words of all. With more, the first rank of each node reads those of its node,
-//! and rank 0 those of the first ranks; every rank reads the result. So other ranks put and get a few times, however many there
-//! are. Rank 0 asks the launcher for the node of each rank, and passes it on. Without an answer, rank 0 reads the words of all.
+//! With at most [`FEW`] ranks, each rank reads the words of all. With more, the first rank of each node reads the words of its node,
+//! rank 0 reads those of the first ranks, and every rank reads the result. So other ranks put and get only a few times. Rank 0 asks the
+//! launcher for the node of each rank; without an answer, it reads the words of all.
 //!
-//! A process has one connection to its launcher. It lasts until the process exits, and several jobs may use it one after the other. So it
-//! belongs to the process and is static ([`CONNECTION`]). If all jobs ended well, the process tells the launcher so when it exits. The
-//! launcher takes any other exit for a failure and ends the other processes.
+//! A process has one static connection to its launcher ([`CONNECTION`]), for all its jobs. If all ended well, the process says so at
+//! its exit. The launcher takes any other exit for a failure and ends the other processes.
 
 #[cfg(test)]
 mod tests;

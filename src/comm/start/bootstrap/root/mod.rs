@@ -1,13 +1,12 @@
 //! Ranks that meet at one of them, where no launcher speaks a protocol: started by ssh, by PBS, by a script.
 //!
-//! Each process has three variables: `GA_ROOT`, the host of rank 0 and a port, `GA_RANK` and `GA_RANKS`. Rank 0 listens at the
-//! port, and a thread of it keeps the words of the ranks. It speaks PMI-1 with all of them, so after the greeting it is a
-//! launcher like others.
+//! A thread of rank 0 listens at the host and port that `GA_ROOT` names, and keeps the words of the ranks. After the greeting it speaks
+//! PMI-1.
 //!
 //! # Access
 //!
-//! A rank needs the secret (`GA_TOKEN`, or the file that `GA_TOKEN_FILE` names, which nobody else may read). Both sides prove
-//! that they know it, over numbers that the other one has drawn; it never travels:
+//! A rank needs the secret: `GA_TOKEN`, or the file that `GA_TOKEN_FILE` names, which nobody else may read. Both sides prove that they
+//! know it, over numbers that the other one has drawn; it never travels:
 //!
 //! ```text
 //!  rank 0:  ga-root 1 <its number>
@@ -15,13 +14,13 @@
 //!  rank 0:  ga-welcome <HMAC of "root" and the rank's HMAC>    or  ga-refused <why>
 //! ```
 //!
-//! A caller that does not prove it within [`GREETING`] is sent away, and learns nothing. What follows is neither secret nor
-//! protected against an attacker that can change packets on their way.
+//! A caller without proof within [`GREETING`] is sent away, and learns nothing. What follows is neither secret nor protected against
+//! changes on its way.
 //!
 //! # The end
 //!
-//! If a rank goes without taking its leave, the job ends: the thread tells the others which rank that was, and closes all
-//! connections. Each rank sees that its launcher is gone. Rank 0 leaves last.
+//! If a rank goes without taking its leave, the job ends: the thread names that rank to the others and closes all connections. Rank 0
+//! leaves last.
 
 use std::{
     collections::HashMap,

@@ -1,9 +1,12 @@
 //! How long a rank waits, and where it sleeps.
 
+use std::sync::Arc;
+
 use super::*;
 use crate::comm::{
+    Capabilities, Events, Issued, Operation, Token, Topology,
     kit::mutex::Mutex,
-    node::{Fabric, loopback::Loopback},
+    node::{Fabric, Member, loopback::Loopback},
 };
 
 /// It would wait for an hour.
@@ -29,7 +32,7 @@ impl Network for Bed {
         self.below.capabilities()
     }
 
-    unsafe fn issue(&self, operation: Operation<'_>, token: Token) -> Issued {
+    unsafe fn issue(&self, operation: &Operation<'_>, token: Token) -> Issued {
         // SAFETY: the caller's promise.
         unsafe { self.below.issue(operation, token) }
     }

@@ -16,10 +16,7 @@ use std::{
 };
 
 use super::{Mpi, ffi, leave};
-use crate::comm::{
-    kit::say::say,
-    start::{bootstrap, life},
-};
+use crate::comm::{kit::say::say, start::bootstrap};
 
 /// MPI was initialised by this crate. MPI itself is one for the process, and so is all that stands here.
 static OURS: AtomicBool = AtomicBool::new(false);
@@ -92,7 +89,7 @@ extern "C" fn at_exit(status: c_int) {
     let running: Vec<_> = jobs().iter().filter_map(Weak::upgrade).filter(runs).collect();
     if !running.is_empty() {
         for mpi in running {
-            mpi.tell_end(mpi.rank(), &life::exits(mpi.fabric(), mpi.rank(), status));
+            mpi.tell_end(mpi.rank(), &bootstrap::end_job(mpi.fabric(), mpi.rank(), status));
         }
         bootstrap::end_process(status);
     }

@@ -13,7 +13,7 @@ use super::{bootstrap::place::Place, settings::Settings};
 use crate::{
     comm::{
         Topology,
-        kit::{cores, say::say},
+        kit::cores,
         node::{
             Fabric, Held, Member,
             agent::{Agent, Answers, Gone},
@@ -191,13 +191,4 @@ pub(in crate::comm) fn conclude(fabric: &Fabric, rank: usize, local: usize, outc
         }
     }
     true
-}
-
-/// Ends a job whose rank's process calls `exit` inside its body. Returns the cause.
-pub(in crate::comm) fn exits(fabric: &Fabric, rank: usize, status: i32) -> String {
-    let cause = format!("called exit({status}) before the job did end");
-    if fabric.end(Some(rank), &cause) {
-        say(format_args!("rank {rank} {cause}"));
-    }
-    cause
 }

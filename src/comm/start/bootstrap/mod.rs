@@ -25,7 +25,7 @@ mod root;
 
 #[cfg(feature = "mpi")]
 pub(in crate::comm) use self::{
-    exit::{at_exit, end_process},
+    exit::{at_exit, end_job, end_process},
     line::Line,
 };
 

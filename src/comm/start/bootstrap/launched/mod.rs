@@ -23,7 +23,7 @@ use std::{
 use rustix::fs::{FileType, fstat};
 
 use super::{
-    Bootstrap,
+    Bootstrap, exit,
     key_values::{Idle, KeyValues, Meet, Refused, Result, get_words, put_words},
     line::Line,
     mapping,
@@ -36,7 +36,6 @@ use crate::{
         node::Fabric,
         start::{
             launcher::{self, Protocol, Started},
-            life,
             settings::Settings,
         },
     },
@@ -429,12 +428,12 @@ fn at_exit() {
             State::Free(connection) if connection.is_own() => connection.leave(),
             State::Runs(connection, fabric) if connection.is_own() => {
                 let Some(fabric) = fabric.upgrade().filter(|fabric| fabric.failure().is_none()) else { return };
-                life::exits(&fabric, connection.rank(), status);
-                super::exit::end_process(status)
+                exit::end_job(&fabric, connection.rank(), status);
+                exit::end_process(status)
             }
             _ => {}
         }
     }
     static ONCE: Once = Once::new();
-    ONCE.call_once(|| super::exit::at_exit(leave));
+    ONCE.call_once(|| exit::at_exit(leave));
 }

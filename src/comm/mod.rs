@@ -16,7 +16,7 @@
 //!
 //! # The waist
 //!
-//! An [`Operation`] moves bytes between local memory and an offset of a rank's *segment*, changes words there, or delivers mail. A
+//! A put, a get, or an [`Operation`] moves bytes between local memory and an offset of a rank's *segment*, changes words there, or delivers mail. A
 //! [`Network`] carries out operations for any rank. The engine drives a [`Conduit`]: a [`Member`](node::Member) of a machine, a network
 //! if some memory is not mapped, and real or virtual time ([`VirtualTime`]). Patches, accumulates, locks, counters, collectives and
 //! request tables exist once, above the waist (`engine`, `crate::sync`, `crate::array`).

@@ -4,7 +4,8 @@ use std::{io, ops::Range};
 
 use super::{Am, peer::BlockKind, wire::Wire};
 use crate::comm::{
-    Announcement, Awaited, Capabilities, Connections, Events, Issued, LeaveStep, Nap, Network, Operation, Progress, Slept, Token,
+    Announcement, Awaited, Capabilities, Connections, Events, Issued, LeaveStep, Local, Nap, Network, Operation, Progress,
+    Remote, Slept, Token,
 };
 
 impl<W: Wire> Network for Am<W> {
@@ -12,12 +13,21 @@ impl<W: Wire> Network for Am<W> {
         &self.capabilities
     }
 
+    unsafe fn put(&self, to: Remote, local: Local, token: Token) -> Issued {
+        // SAFETY: the caller's promise.
+        unsafe { self.submit_contiguous(to, local, token) }
+    }
+
+    unsafe fn get(&self, from: Remote, local: Local, token: Token) -> Issued {
+        // SAFETY: the caller's promise.
+        unsafe { self.ask_contiguous(from, local, token) };
+        Issued::Pending
+    }
+
     unsafe fn issue(&self, operation: &Operation<'_>, token: Token) -> Issued {
         // SAFETY: the caller's promise.
         unsafe {
             match *operation {
-                Operation::Put { to, local } => return self.put(to, local, token),
-                Operation::Get { from, local } => self.get(from, local, token),
                 Operation::PutSignal { to, local, signal } => return self.put_signal(to, local, signal, token),
                 Operation::PutBlock { to, block } => return self.put_block(to, block, BlockKind::Put, token),
                 Operation::GetBlock { from, block } => self.get_block(from, block, token),

@@ -47,8 +47,8 @@ impl<W: Wire> Am<W> {
     }
 
     /// # Safety
-    /// As [`Operation::Put`](crate::comm::Operation::Put).
-    pub(super) unsafe fn put(&self, to: Remote, local: Local, token: Token) -> Issued {
+    /// As [`Network::put`](crate::comm::Network::put).
+    pub(super) unsafe fn submit_contiguous(&self, to: Remote, local: Local, token: Token) -> Issued {
         self.submit_put(to.rank, token, |endpoint, route| {
             // SAFETY: the caller's promise.
             match unsafe { endpoint.put_at_once(route, to.offset, local) }? {
@@ -59,8 +59,8 @@ impl<W: Wire> Am<W> {
     }
 
     /// # Safety
-    /// As [`Operation::Get`](crate::comm::Operation::Get).
-    pub(super) unsafe fn get(&self, Remote { rank, offset }: Remote, local: Local, token: Token) {
+    /// As [`Network::get`](crate::comm::Network::get).
+    pub(super) unsafe fn ask_contiguous(&self, Remote { rank, offset }: Remote, local: Local, token: Token) {
         let Local { ptr, len } = local;
         if len >= self.contiguous {
             return self.submit(rank, Op::Long { put: false, offset, local: ptr, len, token });

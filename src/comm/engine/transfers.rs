@@ -8,7 +8,7 @@ use super::{
     requests::{Call, Direction, Label, Owner, RequestId},
 };
 use crate::{
-    comm::{Atomic, Issued, Local, Operation, Remote, apply_atomic},
+    comm::{Atomic, Issued, Local, Operation, Remote, Token, apply_atomic},
     element::Element,
     error::Error,
 };
@@ -65,25 +65,37 @@ impl Engine {
             let part = (len - at).min(longest);
             // SAFETY: inside the caller's memory, which is valid as long as the conduit needs it.
             let (place, local) = (Remote { rank, offset: offset + at }, Local { ptr: unsafe { ptr.add(at) }, len: part });
-            let operation = match direction {
-                Direction::Put | Direction::Signal => Operation::Put { to: place, local },
-                Direction::Get => Operation::Get { from: place, local },
-            };
-            // SAFETY: the caller's promise.
-            unsafe { self.issue(call, direction, &operation) }?;
+            self.start(call, (rank, direction), part, |token| match direction {
+                // SAFETY: the caller's promise.
+                Direction::Put | Direction::Signal => unsafe { self.conduit.put(place, local, token) },
+                // SAFETY: the caller's promise.
+                Direction::Get => unsafe { self.conduit.get(place, local, token) },
+            })?;
             at += part;
         }
         Ok(())
     }
 
-    /// Starts a transfer of a call when it has its place in the window, behind those that it must not overtake.
+    /// Adds an operation to a call, as a put or a get is added.
     ///
     /// # Safety
     /// As [`Operation`] says, until the request is complete.
     pub(super) unsafe fn issue(&self, call: &Call, direction: Direction, operation: &Operation<'_>) -> Result<(), Error> {
-        let (rank, window) = (operation.rank(), self.capabilities.window);
-        // SAFETY: the caller's promise.
-        let start = |token| unsafe { self.conduit.issue(operation, token) };
+        self.start(call, (operation.rank(), direction), operation.bytes(), |token| {
+            // SAFETY: the caller's promise.
+            unsafe { self.conduit.issue(operation, token) }
+        })
+    }
+
+    /// Starts a transfer of `len` bytes of a call when it has its place in the window, behind those that it must not overtake.
+    fn start(
+        &self,
+        call: &Call,
+        (rank, direction): (usize, Direction),
+        len: usize,
+        start: impl FnOnce(Token) -> Issued,
+    ) -> Result<(), Error> {
+        let window = self.capabilities.window;
         let (mut lasting, mut is_flushed) = (None, false);
         loop {
             let mut table = self.lock();
@@ -104,7 +116,7 @@ impl Engine {
             }
             if table.in_flight < window {
                 let token = table.token(call);
-                if operation.bytes() <= SHORT && direction != Direction::Get {
+                if len <= SHORT && direction != Direction::Get {
                     // Under the table's lock: if it is not complete at once, it is in the table before anybody completes it.
                     match start(token) {
                         Issued::Complete => table.put_begins(call, rank, direction),

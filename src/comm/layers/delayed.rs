@@ -73,7 +73,7 @@ impl Delayed {
             // SAFETY: a put only reads the bytes, which stay in `going` until it has, and a network that still reads when a job
             // ends outlives its layers or stops first; the caller that put them promised that the target is committed, and it
             // stays so until this rank's next fence.
-            let issued = unsafe { self.below.issue(&Operation::Put { to, local }, Token::LATE) };
+            let issued = unsafe { self.below.put(to, local, Token::LATE) };
             queue.unread += usize::from(issued == Issued::Pending);
             // They share a token, so what is complete now may be an earlier one.
             queue.going.push(bytes);
@@ -101,33 +101,41 @@ impl Network for Delayed {
         &self.capabilities
     }
 
-    unsafe fn issue(&self, operation: &Operation<'_>, token: Token) -> Issued {
+    unsafe fn put(&self, to: Remote, local: Local, token: Token) -> Issued {
         let mut queue = self.lock();
-        match *operation {
-            Operation::Put { to, local } if !step(&mut queue.state).is_multiple_of(PROMPT) => {
-                let mut bytes = vec![0; local.len];
-                // SAFETY: the caller promises that the memory is readable; the copy is as long as it and apart from it.
-                unsafe { kernels::copy(bytes.as_mut_ptr(), local.ptr, local.len) };
-                if queue.late.len() >= MOST {
-                    let oldest = queue.late[0].since;
-                    self.land(&mut queue, |late| late.since == oldest);
-                }
-                let since = queue.polls;
-                queue.late.push(Late { to, bytes, since });
-                queue.done.push(Event::LocalDone(token));
+        if step(&mut queue.state).is_multiple_of(PROMPT) {
+            drop(queue);
+            // SAFETY: the caller's promise.
+            return unsafe { self.below.put(to, local, token) };
+        }
+        let mut bytes = vec![0; local.len];
+        // SAFETY: the caller promises that the memory is readable; the copy is as long as it and apart from it.
+        unsafe { kernels::copy(bytes.as_mut_ptr(), local.ptr, local.len) };
+        if queue.late.len() >= MOST {
+            let oldest = queue.late[0].since;
+            self.land(&mut queue, |late| late.since == oldest);
+        }
+        let since = queue.polls;
+        queue.late.push(Late { to, bytes, since });
+        queue.done.push(Event::LocalDone(token));
+        Issued::Pending
+    }
+
+    unsafe fn get(&self, from: Remote, local: Local, token: Token) -> Issued {
+        // SAFETY: the caller's promise.
+        unsafe { self.below.get(from, local, token) }
+    }
+
+    unsafe fn issue(&self, operation: &Operation<'_>, token: Token) -> Issued {
+        // Callers flush before an atomic operation.
+        if let Operation::Flush { rank } = *operation {
+            let mut queue = self.lock();
+            if let Some(cause) = queue.lost.take() {
+                queue.done.push(Event::Failed(token, cause));
                 return Issued::Pending;
             }
-            Operation::Flush { rank } => {
-                if let Some(cause) = queue.lost.take() {
-                    queue.done.push(Event::Failed(token, cause));
-                    return Issued::Pending;
-                }
-                self.land(&mut queue, |late| late.to.rank == rank);
-            }
-            // Callers flush before an atomic operation.
-            _ => {}
+            self.land(&mut queue, |late| late.to.rank == rank);
         }
-        drop(queue);
         // SAFETY: the caller's promise.
         unsafe { self.below.issue(operation, token) }
     }
@@ -191,7 +199,7 @@ mod tests {
         for _ in 0..40 {
             let local = Local { ptr: bytes.as_ptr().cast_mut(), len: bytes.len() };
             // SAFETY: the bytes live longer than the network; the segment lies in the memory file, which gets a page when it is written.
-            let _ = unsafe { delayed.issue(&Operation::Put { to: Remote { rank: 0, offset: 0 }, local }, Token(5)) };
+            let _ = unsafe { delayed.put(Remote { rank: 0, offset: 0 }, local, Token(5)) };
         }
         assert!(!delayed.lock().late.is_empty(), "most puts are late");
         // SAFETY: a flush touches no memory of the caller.

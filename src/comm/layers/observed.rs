@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
-use crate::comm::{Awaited, Capabilities, Event, Events, Issued, LeaveStep, Network, Operation, Strided, Token};
+use crate::comm::{Awaited, Capabilities, Event, Events, Issued, LeaveStep, Local, Network, Operation, Remote, Strided, Token};
 
 /// An observer of a network. Called by any thread of the rank.
 pub(crate) trait Observer: Send + Sync + fmt::Debug {
@@ -34,8 +34,6 @@ impl<O: Observer> Observed<O> {
         let say = |name, text: fmt::Arguments<'_>| self.observer.called(name, operation.bytes(), text);
         let runs = |Strided { loops, .. }: &Strided<'_>| (loops.runs(), loops.run());
         match operation {
-            Operation::Put { to, local } => say("put", format_args!("{to}, {} bytes, {token:?}, {issued:?}", local.len)),
-            Operation::Get { from, local } => say("get", format_args!("{from}, {} bytes, {token:?}, {issued:?}", local.len)),
             Operation::PutSignal { to, local, signal } => {
                 say("put_signal", format_args!("{to}, {} bytes, {token:?}, {signal:?}, {issued:?}", local.len));
             }
@@ -62,6 +60,20 @@ impl<O: Observer> Observed<O> {
 impl<O: Observer> Network for Observed<O> {
     fn capabilities(&self) -> &Capabilities {
         self.below.capabilities()
+    }
+
+    unsafe fn put(&self, to: Remote, local: Local, token: Token) -> Issued {
+        // SAFETY: the caller's promise.
+        let issued = unsafe { self.below.put(to, local, token) };
+        self.observer.called("put", local.len, format_args!("{to}, {} bytes, {token:?}, {issued:?}", local.len));
+        issued
+    }
+
+    unsafe fn get(&self, from: Remote, local: Local, token: Token) -> Issued {
+        // SAFETY: the caller's promise.
+        let issued = unsafe { self.below.get(from, local, token) };
+        self.observer.called("get", local.len, format_args!("{from}, {} bytes, {token:?}, {issued:?}", local.len));
+        issued
     }
 
     unsafe fn issue(&self, operation: &Operation<'_>, token: Token) -> Issued {

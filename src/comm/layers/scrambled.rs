@@ -4,12 +4,21 @@ use std::sync::{Arc, MutexGuard};
 
 use super::step;
 use crate::comm::{
-    Capabilities, Cause, Event, Events, Issued, Native, Network, Operation, Ordering, Progress, Token, kit::mutex::Mutex,
+    Capabilities, Cause, Event, Events, Issued, Local, Native, Network, Operation, Ordering, Progress, Remote, Token,
+    kit::mutex::Mutex,
 };
+
+/// What waits for a poll.
+#[derive(Debug)]
+enum Postponed {
+    Put(Remote, Local),
+    Get(Remote, Local),
+    Atomic(Operation<'static>),
+}
 
 #[derive(Debug, Default)]
 struct Queue {
-    transfers: Vec<(Operation<'static>, Token)>,
+    transfers: Vec<(Postponed, Token)>,
     flushes: Vec<(Operation<'static>, Token)>,
     /// Transfers that were given up.
     ended: Events,
@@ -49,19 +58,25 @@ impl Network for Scrambled {
         &self.capabilities
     }
 
+    unsafe fn put(&self, to: Remote, local: Local, token: Token) -> Issued {
+        self.lock().transfers.push((Postponed::Put(to, local), token));
+        Issued::Pending
+    }
+
+    unsafe fn get(&self, from: Remote, local: Local, token: Token) -> Issued {
+        self.lock().transfers.push((Postponed::Get(from, local), token));
+        Issued::Pending
+    }
+
     unsafe fn issue(&self, operation: &Operation<'_>, token: Token) -> Issued {
-        let mut queue = self.lock();
         match *operation {
-            Operation::Put { to, local } => queue.transfers.push((Operation::Put { to, local }, token)),
-            Operation::Get { from, local } => queue.transfers.push((Operation::Get { from, local }, token)),
-            Operation::Atomic { word, atomic } => queue.transfers.push((Operation::Atomic { word, atomic }, token)),
-            Operation::Flush { rank } => queue.flushes.push((Operation::Flush { rank }, token)),
-            // Mail; nothing else is announced.
-            _ => {
-                drop(queue);
-                // SAFETY: the caller's promise.
-                return unsafe { self.below.issue(operation, token) };
+            Operation::Atomic { word, atomic } => {
+                self.lock().transfers.push((Postponed::Atomic(Operation::Atomic { word, atomic }), token));
             }
+            Operation::Flush { rank } => self.lock().flushes.push((Operation::Flush { rank }, token)),
+            // Mail; nothing else is announced.
+            // SAFETY: the caller's promise.
+            _ => return unsafe { self.below.issue(operation, token) },
         }
         Issued::Pending
     }
@@ -80,10 +95,17 @@ impl Network for Scrambled {
         events.append(&mut queue.ended);
         while !queue.transfers.is_empty() {
             let at = step(&mut queue.state) as usize % queue.transfers.len();
-            let (operation, token) = queue.transfers.swap_remove(at);
+            let (postponed, token) = queue.transfers.swap_remove(at);
             // The network below reports the completion under the same token.
             // SAFETY: the promises of our caller are those that the network below asks for.
-            unsafe { self.below.issue(&operation, token) }.report(token, events);
+            let issued = unsafe {
+                match &postponed {
+                    Postponed::Put(to, local) => self.below.put(*to, *local, token),
+                    Postponed::Get(from, local) => self.below.get(*from, *local, token),
+                    Postponed::Atomic(operation) => self.below.issue(operation, token),
+                }
+            };
+            issued.report(token, events);
         }
         for (flush, token) in std::mem::take(&mut queue.flushes) {
             // SAFETY: a flush touches no memory of the caller.

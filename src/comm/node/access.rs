@@ -24,8 +24,6 @@ impl Fabric {
         // SAFETY: the caller's promise.
         unsafe {
             match *operation {
-                Operation::Put { to, local: from } => self.write(local(to.rank), to.offset, from),
-                Operation::Get { from, local: to } => self.read(local(from.rank), from.offset, to),
                 Operation::PutSignal { to, local: from, signal } => self.write_signal(local(to.rank), to.offset, from, signal),
                 Operation::PutBlock { to, block } => self.copy_block(true, local(to.rank), to.offset, block),
                 Operation::GetBlock { from, block } => self.copy_block(false, local(from.rank), from.offset, block),

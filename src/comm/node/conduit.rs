@@ -20,8 +20,8 @@ use super::{
     supervision::{Shown, Supervision},
 };
 use crate::comm::{
-    Announcement, Awaited, Capabilities, Connections, Events, Issued, LeaveStep, Network, Operation, Remote, Token, Topology,
-    VirtualTime,
+    Announcement, Awaited, Capabilities, Connections, Events, Issued, LeaveStep, Local, Network, Operation, Remote, Token,
+    Topology, VirtualTime,
 };
 
 /// One rank's way to all others.
@@ -129,9 +129,7 @@ impl Conduit {
     #[inline]
     fn is_for_processor(&self, operation: &Operation<'_>) -> bool {
         match *operation {
-            Operation::Put { to: Remote { rank, .. }, .. }
-            | Operation::Get { from: Remote { rank, .. }, .. }
-            | Operation::Mail { rank, .. } => self.is_mapped(rank),
+            Operation::Mail { rank, .. } => self.is_mapped(rank),
             Operation::PutSignal { to: Remote { rank, .. }, .. } | Operation::Atomic { word: Remote { rank, .. }, .. } => {
                 self.is_coherent(rank)
             }
@@ -153,6 +151,36 @@ impl Conduit {
     #[inline]
     fn is_coherent(&self, rank: usize) -> bool {
         self.is_mapped(rank) && self.capabilities.native.coherent
+    }
+
+    /// Starts a put, as [`Network::put`].
+    ///
+    /// # Safety
+    /// As [`Operation`] says.
+    #[inline]
+    pub(crate) unsafe fn put(&self, to: Remote, local: Local, token: Token) -> Issued {
+        let _inside = self.inside();
+        match &self.network {
+            // SAFETY: the caller's promise.
+            Some(network) if !self.is_mapped(to.rank) => unsafe { network.put(to, local, token) },
+            // SAFETY: as above.
+            _ => unsafe { self.member.put(to, local) },
+        }
+    }
+
+    /// Starts a get, as [`Network::get`].
+    ///
+    /// # Safety
+    /// As [`Operation`] says.
+    #[inline]
+    pub(crate) unsafe fn get(&self, from: Remote, local: Local, token: Token) -> Issued {
+        let _inside = self.inside();
+        match &self.network {
+            // SAFETY: the caller's promise.
+            Some(network) if !self.is_mapped(from.rank) => unsafe { network.get(from, local, token) },
+            // SAFETY: as above.
+            _ => unsafe { self.member.get(from, local) },
+        }
     }
 
     /// Starts an operation, as [`Network::issue`].

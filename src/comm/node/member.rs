@@ -13,8 +13,8 @@ use std::{
 
 use super::{Fabric, Patience, Supervisor};
 use crate::comm::{
-    Capabilities, Event, Events, Issued, Native, Operation, Ordering as Order, Progress, Token, Topology, WaitWord,
-    kit::mutex::Mutex,
+    Capabilities, Event, Events, Issued, Local, Native, Operation, Ordering as Order, Progress, Remote, Token, Topology,
+    WaitWord, kit::mutex::Mutex,
 };
 
 /// One rank of a machine. Every rank in its calls is one of the machine, by its number in the job.
@@ -94,6 +94,28 @@ impl Member {
     fn in_mapping(&self, range: Range<usize>) -> Range<usize> {
         let start = self.fabric.segment_start(self.own);
         start + range.start..start + range.end.min(self.fabric.segment_len())
+    }
+
+    /// Writes to the segment of a rank of this machine.
+    ///
+    /// # Safety
+    /// As [`Operation`] says.
+    #[inline]
+    pub(super) unsafe fn put(&self, to: Remote, local: Local) -> Issued {
+        // SAFETY: the caller's promise.
+        unsafe { self.fabric.write(self.topology.local(to.rank), to.offset, local) };
+        Issued::Complete
+    }
+
+    /// Reads from the segment of a rank of this machine.
+    ///
+    /// # Safety
+    /// As [`Operation`] says.
+    #[inline]
+    pub(super) unsafe fn get(&self, from: Remote, local: Local) -> Issued {
+        // SAFETY: the caller's promise.
+        unsafe { self.fabric.read(self.topology.local(from.rank), from.offset, local) };
+        Issued::Complete
     }
 
     /// Carries out an operation on a rank of this machine.

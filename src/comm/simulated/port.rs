@@ -52,7 +52,11 @@ impl Port {
     ///
     /// # Safety
     /// As [`Operation::PutSignal`].
-    unsafe fn put(&self, to: Remote, local: Local, signal: Option<SignalWord>, token: Token) -> Issued {
+    unsafe fn put_anyhow(&self, to: Remote, local: Local, signal: Option<SignalWord>, token: Token) -> Issued {
+        if !self.world.is_here(self.rank) {
+            self.world.refuse(self.rank, token);
+            return Issued::Pending;
+        }
         if local.len > self.copied {
             // SAFETY: the caller's promise.
             return self.issue_lent(unsafe { Flight::lent(Kind::Put(signal), self.rank, to, local, token) });
@@ -67,17 +71,33 @@ impl Network for Port {
         &self.capabilities
     }
 
+    unsafe fn put(&self, to: Remote, local: Local, token: Token) -> Issued {
+        // SAFETY: the caller's promise.
+        unsafe { self.put_anyhow(to, local, None, token) }
+    }
+
+    unsafe fn get(&self, from: Remote, local: Local, token: Token) -> Issued {
+        if !self.world.is_here(self.rank) {
+            self.world.refuse(self.rank, token);
+            return Issued::Pending;
+        }
+        // SAFETY: the caller's promise.
+        self.issue_lent(unsafe { Flight::lent(Kind::Get, self.rank, from, local, token) })
+    }
+
     unsafe fn issue(&self, operation: &Operation<'_>, token: Token) -> Issued {
         let rank = self.rank;
         if !self.world.is_here(rank) {
-            return self.world.refuse(rank, operation, token);
+            if let Operation::Mail { .. } = operation {
+                return Issued::Full;
+            }
+            self.world.refuse(rank, token);
+            return Issued::Pending;
         }
         // SAFETY: the caller's promise; a put only reads the buffer.
         unsafe {
             match *operation {
-                Operation::Put { to, local } => self.put(to, local, None, token),
-                Operation::PutSignal { to, local, signal } => self.put(to, local, Some(signal), token),
-                Operation::Get { from, local } => self.issue_lent(Flight::lent(Kind::Get, rank, from, local, token)),
+                Operation::PutSignal { to, local, signal } => self.put_anyhow(to, local, Some(signal), token),
                 Operation::PutBlock { to, block } => self.issue_lent(Flight::block(Kind::Put(None), rank, to, block, token)),
                 Operation::GetBlock { from, block } => self.issue_lent(Flight::block(Kind::Get, rank, from, block, token)),
                 // Of a rank of this node, whose processors add.

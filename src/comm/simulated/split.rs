@@ -6,7 +6,7 @@ use std::{io, ops::Range, sync::Arc};
 
 use super::{port::Port, world::World};
 use crate::comm::{
-    Awaited, Capabilities, Connections, Event, Events, Issued, LeaveStep, Network, Operation, Token, node::Fabric,
+    Awaited, Capabilities, Connections, Event, Events, Issued, LeaveStep, Local, Network, Operation, Remote, Token, node::Fabric,
 };
 
 /// The network of a rank on a machine with agents.
@@ -38,6 +38,18 @@ impl Split {
         rank / self.ranks_per_node == self.rank / self.ranks_per_node
     }
 
+    /// The network for operations on a rank. None if the caller has no place in virtual time: the operation fails.
+    fn to(&self, rank: usize, token: Token) -> Option<&dyn Network> {
+        if self.is_near(rank) {
+            Some(&self.near)
+        } else if self.is_here() {
+            Some(&*self.far)
+        } else {
+            self.world.refuse(self.rank, token);
+            None
+        }
+    }
+
     fn is_here(&self) -> bool {
         self.world.is_here(self.rank)
     }
@@ -53,16 +65,20 @@ impl Network for Split {
         &self.capabilities
     }
 
+    unsafe fn put(&self, to: Remote, local: Local, token: Token) -> Issued {
+        // SAFETY: the caller's promise.
+        self.to(to.rank, token).map_or(Issued::Pending, |network| unsafe { network.put(to, local, token) })
+    }
+
+    unsafe fn get(&self, from: Remote, local: Local, token: Token) -> Issued {
+        // SAFETY: the caller's promise.
+        self.to(from.rank, token).map_or(Issued::Pending, |network| unsafe { network.get(from, local, token) })
+    }
+
     unsafe fn issue(&self, operation: &Operation<'_>, token: Token) -> Issued {
-        if self.is_near(operation.rank()) {
-            // SAFETY: the caller's promise.
-            unsafe { self.near.issue(operation, token) }
-        } else if self.is_here() {
-            // SAFETY: as above.
-            unsafe { self.far.issue(operation, token) }
-        } else {
-            self.world.refuse(self.rank, operation, token)
-        }
+        let refused = if let Operation::Mail { .. } = operation { Issued::Full } else { Issued::Pending };
+        // SAFETY: the caller's promise.
+        self.to(operation.rank(), token).map_or(refused, |network| unsafe { network.issue(operation, token) })
     }
 
     fn cancel(&self, token: Token) {

@@ -20,7 +20,7 @@ use super::{
 use crate::{
     calls::elsewhere,
     comm::{
-        Cause, Event, Events as Reports, Issued, Network, Operation, Token, WaitWord,
+        Cause, Event, Events as Reports, Network, Token, WaitWord,
         kit::mutex::Mutex,
         node::Fabric,
         soft::{Faults, Machine, Picos, Ranks},
@@ -194,12 +194,8 @@ impl World {
     }
 
     /// Refuses an operation of a caller that has no place in virtual time: it is reported as failed.
-    pub(super) fn refuse(&self, rank: usize, operation: &Operation<'_>, token: Token) -> Issued {
-        if let Operation::Mail { .. } = operation {
-            return Issued::Full;
-        }
+    pub(super) fn refuse(&self, rank: usize, token: Token) {
         self.state.lock().ranks[rank].reports.push(Event::Failed(token, Cause(why_not_here().into())));
-        Issued::Pending
     }
 
     /// Gives up what a request has in flight of its caller's memory: nothing touches that any more.

@@ -9,8 +9,8 @@ use std::{
 
 use super::post::{Act, Block, Desk, Post};
 use crate::comm::{
-    Atomic, AtomicOp, Capabilities, Conduit, Event, Events, Issued, Nap, Native, Network, Operation, Remote, Slept, Strided,
-    Token, apply_atomic,
+    Atomic, AtomicOp, Capabilities, Conduit, Event, Events, Issued, Local, Nap, Native, Network, Operation, Remote, Slept,
+    Strided, Token, apply_atomic,
     layers::{self, HARSH},
     node::{Fabric, Member, loopback::Loopback},
 };
@@ -101,6 +101,18 @@ impl Network for Islands {
         &self.capabilities
     }
 
+    unsafe fn put(&self, to: Remote, local: Local, token: Token) -> Issued {
+        // SAFETY: the promises are the same.
+        unsafe {
+            if self.capabilities.order.put_put { self.ordered.put(to, local, token) } else { self.harsh.put(to, local, token) }
+        }
+    }
+
+    unsafe fn get(&self, from: Remote, local: Local, token: Token) -> Issued {
+        // SAFETY: the promises are the same.
+        unsafe { self.harsh.get(from, local, token) }
+    }
+
     unsafe fn issue(&self, operation: &Operation<'_>, token: Token) -> Issued {
         // SAFETY: the promises are the same.
         unsafe {
@@ -109,7 +121,6 @@ impl Network for Islands {
                     let _alone = ADAPTER.lock().unwrap();
                     self.ordered.issue(operation, token)
                 }
-                Operation::Put { .. } if self.capabilities.order.put_put => self.ordered.issue(operation, token),
                 Operation::PutBlock { to, block } => self.take(Act::Put, to, block, token),
                 Operation::GetBlock { from, block } => self.take(Act::Get, from, block, token),
                 Operation::Accumulate { to, block, scale, lock } => self.take(Act::Add { scale: *scale, lock }, to, block, token),

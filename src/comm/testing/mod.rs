@@ -15,7 +15,8 @@ use std::{
 };
 
 use super::{
-    Atomic, AtomicOp, Awaited, Capabilities, Conduit, Event, Events, Issued, Network, Operation, SignalWord, Token, Topology,
+    Atomic, AtomicOp, Awaited, Capabilities, Conduit, Event, Events, Issued, Local, Network, Operation, Remote, SignalWord,
+    Token, Topology,
     engine::Engine,
     node::{Fabric, Member},
 };
@@ -47,6 +48,12 @@ impl Fake {
         Fake { capabilities: Capabilities::default(), visible: None, peer: Box::new(peer), queue: Mutex::default() }
     }
 
+    fn call(&self, call: Call) -> Issued {
+        let answer = (self.peer)(call);
+        self.queue.lock().unwrap().extend(answer);
+        Issued::Pending
+    }
+
     /// The engine of rank 0 of four over this network, by which even the rank itself is reached.
     pub(in crate::comm) fn engine(self, timeout: Option<f64>) -> Engine {
         const RANKS: usize = 4;
@@ -68,18 +75,22 @@ impl Network for Fake {
         &self.capabilities
     }
 
+    unsafe fn put(&self, _: Remote, _: Local, token: Token) -> Issued {
+        self.call(Call::Put(token))
+    }
+
+    unsafe fn get(&self, _: Remote, _: Local, token: Token) -> Issued {
+        self.call(Call::Get(token))
+    }
+
     unsafe fn issue(&self, operation: &Operation<'_>, token: Token) -> Issued {
         let call = match *operation {
-            Operation::Put { .. } => Call::Put(token),
             Operation::PutSignal { local, signal, .. } => Call::PutSignal { len: local.len, signal, token },
-            Operation::Get { .. } => Call::Get(token),
             Operation::Flush { .. } => Call::Flush(token),
             Operation::Atomic { atomic: Atomic { op, operand, .. }, .. } => Call::Atomic { op, operand, token },
             _ => return Issued::Pending,
         };
-        let answer = (self.peer)(call);
-        self.queue.lock().unwrap().extend(answer);
-        Issued::Pending
+        self.call(call)
     }
 
     fn cancel(&self, _: Token) {}

@@ -5,7 +5,7 @@
 
 use std::{fmt, io, ops::Range, time::Duration};
 
-use super::{Capabilities, Connections, Events, Issued, Operation, Token, note::Note};
+use super::{Capabilities, Connections, Events, Issued, Local, Operation, Remote, Token, note::Note};
 
 /// What a rank may want to know at once of what it has issued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,10 +60,25 @@ pub(crate) enum LeaveStep<'a> {
 
 /// A network: it carries out operations on the segments of ranks, and helps a rank to wait and to end.
 ///
-/// The first five methods are required. A layer passes the others on to the network [`below`](Self::below).
+/// The first seven methods are required. A layer passes the others on to the network [`below`](Self::below).
 pub(crate) trait Network: Send + Sync + fmt::Debug {
     /// What the hardware does. Constant.
     fn capabilities(&self) -> &Capabilities;
+
+    /// Starts writing `local` to a place in the segment of a rank: at most [`Capabilities::longest_transfer`] bytes. An
+    /// [`Operation::Flush`] reports visibility at the target. Puts and gets are no [`Operation`], because they are the short ones: as
+    /// values, eight bytes over the loopback took 119 ns in place of 89.
+    ///
+    /// # Safety
+    /// As [`Operation`] says.
+    unsafe fn put(&self, to: Remote, local: Local, token: Token) -> Issued;
+
+    /// Starts reading from a place in the segment of a rank into `local`, which has the data at completion. Otherwise as
+    /// [`put`](Self::put).
+    ///
+    /// # Safety
+    /// As [`Operation`] says.
+    unsafe fn get(&self, from: Remote, local: Local, token: Token) -> Issued;
 
     /// Starts an operation. Its end comes as an event with the token, unless the answer says more.
     ///

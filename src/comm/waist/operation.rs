@@ -102,12 +102,12 @@ pub(crate) struct Mail {
 
 /// One operation, for [`Network::issue`](crate::comm::Network::issue).
 ///
-/// `Put`, `Get`, `Atomic`, `Flush` and `Mail` are required of a network. The others belong to
+/// `Atomic`, `Flush` and `Mail` are required of a network. The others belong to
 /// [`Capabilities::native`](crate::comm::Capabilities::native): what is not announced is never issued.
 ///
 /// # Safety
 ///
-/// Whoever issues an operation promises that until its completion is reported
+/// The caller of an operation, a put or a get promises that until its completion is reported
 ///
 /// * the local memory of a put or accumulate is readable; that of a get is writable, nobody touches it, and its runs are apart;
 /// * the remote range is committed, and its runs are apart; words are committed and aligned.
@@ -115,10 +115,7 @@ pub(crate) struct Mail {
 /// What an operation borrows (`loops`, `scale`) lives during the call only.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Operation<'a> {
-    /// Writes `local` to a place. A [`Flush`](Self::Flush) reports visibility at the target. At most
-    /// [`Capabilities::longest_transfer`](crate::comm::Capabilities::longest_transfer) bytes.
-    Put { to: Remote, local: Local },
-    /// Writes `local`, which may be empty, as [`Put`](Self::Put) does, then changes a word of the same rank apart from it, and wakes the
+    /// Writes `local`, which may be empty, as [`Network::put`](crate::comm::Network::put) does, then changes a word of the same rank apart from it, and wakes the
     /// rank that waits on the word. Announced by [`Native::signals`](crate::comm::Native::signals).
     ///
     /// A rank that reads the new value also reads the bytes and, if [`Ordering::put_put`](crate::comm::Ordering::put_put) is announced,
@@ -128,8 +125,6 @@ pub(crate) enum Operation<'a> {
     /// Writes the runs of a block. Completion and order are those of one put, whatever the block's size:
     /// `longest_transfer` does not bind it. Announced by [`Native::blocks`](crate::comm::Native::blocks).
     PutBlock { to: Remote, block: Strided<'a> },
-    /// Reads from a place into `local`, which has the data at completion. At most `longest_transfer` bytes.
-    Get { from: Remote, local: Local },
     /// Reads the runs of a block; as [`PutBlock`](Self::PutBlock), with the completion and order of one get.
     GetBlock { from: Remote, block: Strided<'a> },
     /// Adds `scale` times the local runs of a block, whole elements of `scale.kind`, to the remote ones. Completion and order are
@@ -151,10 +146,10 @@ pub(crate) enum Operation<'a> {
 impl Operation<'_> {
     /// The rank that it acts on.
     pub(crate) fn rank(&self) -> usize {
-        use Operation::{Accumulate, Atomic, Flush, Get, GetBlock, Mail, Put, PutBlock, PutSignal};
+        use Operation::{Accumulate, Atomic, Flush, GetBlock, Mail, PutBlock, PutSignal};
         match *self {
-            Put { to, .. } | PutSignal { to, .. } | PutBlock { to, .. } | Accumulate { to, .. } => to.rank,
-            Get { from, .. } | GetBlock { from, .. } => from.rank,
+            PutSignal { to, .. } | PutBlock { to, .. } | Accumulate { to, .. } => to.rank,
+            GetBlock { from, .. } => from.rank,
             Atomic { word, .. } => word.rank,
             Flush { rank } | Mail { rank, .. } => rank,
         }
@@ -162,9 +157,9 @@ impl Operation<'_> {
 
     /// The bytes that it moves.
     pub(crate) fn bytes(&self) -> usize {
-        use Operation::{Accumulate, Atomic, Flush, Get, GetBlock, Mail, Put, PutBlock, PutSignal};
+        use Operation::{Accumulate, Atomic, Flush, GetBlock, Mail, PutBlock, PutSignal};
         match *self {
-            Put { local, .. } | PutSignal { local, .. } | Get { local, .. } => local.len,
+            PutSignal { local, .. } => local.len,
             PutBlock { block, .. } | GetBlock { block, .. } | Accumulate { block, .. } => block.bytes(),
             Atomic { atomic, .. } => atomic.width,
             Flush { .. } | Mail { .. } => 0,

@@ -32,10 +32,10 @@ fn give_up(puts: bool, seed: u64) -> [u64; 2] {
             (Remote { rank: 1, offset: DATA + 8 * FIRST }, Local { ptr: values.as_mut_ptr().cast(), len: 8 * LONG });
         let issued = if puts {
             // SAFETY: nobody touches the values until the end was polled.
-            unsafe { ranks[0].conduit.issue(&Operation::Put { to: place, local }, TOKEN) }
+            unsafe { ranks[0].conduit.put(place, local, TOKEN) }
         } else {
             // SAFETY: as above.
-            unsafe { ranks[0].conduit.issue(&Operation::Get { from: place, local }, TOKEN) }
+            unsafe { ranks[0].conduit.get(place, local, TOKEN) }
         };
         if issued == Issued::Pending {
             for _ in 0..random.below(6) {

@@ -109,7 +109,7 @@ fn is_flushed(ranks: &[Rank; 2]) -> bool {
 fn put(ranks: &[Rank; 2], at: usize, word: usize, values: &[u64], token: Token) -> Issued {
     let local = Local { ptr: values.as_ptr().cast_mut().cast(), len: size_of_val(values) };
     // SAFETY: the values live until the completion is polled; the words are committed.
-    unsafe { ranks[at].conduit.issue(&Operation::Put { to: Remote { rank: 1 - at, offset: DATA + 8 * word }, local }, token) }
+    unsafe { ranks[at].conduit.put(Remote { rank: 1 - at, offset: DATA + 8 * word }, local, token) }
 }
 
 /// The token of the only operation of its kind that is under way.
@@ -128,9 +128,7 @@ fn finish(ranks: &mut [Rank; 2], at: usize, issued: Issued) {
 fn get(ranks: &mut [Rank; 2], at: usize, word: usize, values: &mut [u64]) {
     let local = Local { ptr: values.as_mut_ptr().cast(), len: size_of_val(values) };
     // SAFETY: the values are there, and nobody touches them, until the completion is polled.
-    let issued = unsafe {
-        ranks[at].conduit.issue(&Operation::Get { from: Remote { rank: 1 - at, offset: DATA + 8 * word }, local }, TOKEN)
-    };
+    let issued = unsafe { ranks[at].conduit.get(Remote { rank: 1 - at, offset: DATA + 8 * word }, local, TOKEN) };
     finish(ranks, at, issued);
 }
 
@@ -299,7 +297,7 @@ fn a_short_get_ends_soon() {
     let read = |ranks: &[Rank; 2], word: &mut [u64; 1]| {
         let local = Local { ptr: word.as_mut_ptr().cast(), len: 8 };
         // SAFETY: the word lives until the completion is polled.
-        unsafe { ranks[0].conduit.issue(&Operation::Get { from: Remote { rank: 1, offset: DATA }, local }, TOKEN) }
+        unsafe { ranks[0].conduit.get(Remote { rank: 1, offset: DATA }, local, TOKEN) }
     };
     assert!(!ranks[0].conduit.is_complete(Awaited::Get(TOKEN)), "nothing is read");
     for value in 10..100 {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::comm::{
-    Capabilities, Events, Issued, Operation, Token, Topology,
+    Capabilities, Events, Issued, Local, Operation, Remote, Token, Topology,
     kit::mutex::Mutex,
     node::{Fabric, Member, loopback::Loopback},
 };
@@ -30,6 +30,16 @@ struct Bed {
 impl Network for Bed {
     fn capabilities(&self) -> &Capabilities {
         self.below.capabilities()
+    }
+
+    unsafe fn put(&self, to: Remote, local: Local, token: Token) -> Issued {
+        // SAFETY: the promises are the same.
+        unsafe { self.below.put(to, local, token) }
+    }
+
+    unsafe fn get(&self, from: Remote, local: Local, token: Token) -> Issued {
+        // SAFETY: the promises are the same.
+        unsafe { self.below.get(from, local, token) }
     }
 
     unsafe fn issue(&self, operation: &Operation<'_>, token: Token) -> Issued {

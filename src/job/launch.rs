@@ -16,7 +16,7 @@ use crate::comm::start::{table, threads};
 use crate::{
     comm::{
         Conduit,
-        start::{Named, Ranks, settings::Settings},
+        start::{Ranks, Variant, settings::Settings},
     },
     error::Error,
 };
@@ -277,7 +277,7 @@ impl Launch {
     {
         let start = self.resolve()?;
         let entry = Entry::new(start.extent())?;
-        Ok((start.network.run)(&start.settings, &|conduit, cores| start.rank(&entry, conduit, cores, &body))?)
+        Ok((start.variant.run)(&start.settings, &|conduit, cores| start.rank(&entry, conduit, cores, &body))?)
     }
 
     /// Runs a job on all processes of a communicator, with `body` on each, and returns when all ranks have ended. Collective over the
@@ -353,7 +353,7 @@ impl Launch {
 /// A [`Launch`] with every question answered.
 #[derive(Clone, Debug)]
 pub(crate) struct Start {
-    pub(super) network: &'static Named,
+    pub(super) variant: &'static Variant,
     /// Its name, with its layers.
     pub(super) name: String,
     pub(super) settings: Settings,
@@ -364,7 +364,7 @@ pub(crate) struct Start {
 impl Start {
     /// What the job takes of the process that starts it.
     fn extent(&self) -> Extent {
-        if matches!(self.network.ranks, Ranks::Threads | Ranks::Simulated) { Extent::Threads } else { Extent::Process }
+        if matches!(self.variant.ranks, Ranks::Threads | Ranks::Simulated) { Extent::Threads } else { Extent::Process }
     }
 
     /// One rank of the job, on a machine whose ranks share so many cores: the body, and its orderly end.

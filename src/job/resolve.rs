@@ -14,9 +14,9 @@ use crate::{
         layers::{Layer, WITHOUT_EFFECT},
         soft::{Faults, Form},
         start::{
-            Named, Ranks,
+            Named, Ranks, Variant,
             launcher::{self, Protocol, Started},
-            settings::{AdapterChoice, Computing, Settings},
+            settings::{Computing, Settings},
             table::{self, Choice},
         },
     },
@@ -56,21 +56,21 @@ impl Launch {
         };
         let choice = table::choose(&name).map_err(Error::Launch)?;
         let is_plain = choice.is_plain();
-        let Choice { network, device, machine, layers } = choice;
+        let Choice { network, variant, machine, layers } = choice;
         let most = if network.is_a_model() { MOST_SIMULATED } else { MOST_RANKS };
         let allowed = format!("a number of ranks from 1 to {most}");
         let ranks = Setting { method: "ranks", variable: "GA_RANKS", allowed: &allowed };
         let asked = ranks.value(self.ranks, |text| text.parse().ok(), |ranks| (1..=most).contains(ranks))?;
         // What comes from the machine must not be more either.
         let ranks = asked.unwrap_or(cores).min(most);
-        let launched = launched(network, self.bootstrap.as_deref(), started, asked)?;
+        let launched = launched(network, variant, self.bootstrap.as_deref(), started, asked)?;
         let per_node =
             Setting { method: "ranks_per_node", variable: "GA_RANKS_PER_NODE", allowed: "a number of ranks, at least 1" };
         let ranks_per_node = per_node.value(self.ranks_per_node, |text| text.parse().ok(), |&ranks| ranks > 0)?;
         if !is_plain
             && !layers.contains(&Layer::Hidden)
             && ranks_per_node.is_none()
-            && network.is_of_one_machine()
+            && variant.is_of_one_machine()
             && !network.is_a_model()
         {
             return Err(Error::Launch(format!("the device or layers of \"{name}\" would do nothing: {WITHOUT_EFFECT}")));
@@ -92,13 +92,8 @@ impl Launch {
         let connect = connect.value(self.connect.clone(), |text| Some(text.to_owned()), is_known)?;
         let connect = connect.and_then(|name| Connect::of_name(&name)).unwrap_or_default();
         let chosen = |name, allowed| variable(name, allowed, |text| Some(text.to_owned()));
-        let adapter = AdapterChoice {
-            ports: chosen("GA_IB_DEVICE", "names of adapters, or of their ports")?,
-            gid: chosen("GA_IB_GID", "the number of an entry of a port's table of GIDs")?,
-            partition: chosen("GA_IB_PKEY", "a partition key, as 0x8001")?,
-            level: chosen("GA_IB_SL", "a service level, 0 to 15")?,
-            class: chosen("GA_IB_TC", "a traffic class, 0 to 255")?,
-        };
+        let options = table::options().map(|(name, allowed)| Ok(chosen(name, allowed)?.map(|text| (name, text))));
+        let options = options.filter_map(Result::transpose).collect::<Result<Vec<_>, Error>>()?;
         let seed = Setting { method: "seed", variable: "GA_SEED", allowed: "a whole number, 0 or more" };
         let seed = seed.value(self.seed, |text| text.parse().ok(), |_| true)?.unwrap_or(0);
         let stack = Setting { method: "stack", variable: "GA_STACK", allowed: "a number of bytes, at least 64K" };
@@ -144,10 +139,10 @@ impl Launch {
             started,
             launched,
             meet: table::MEET,
-            device,
+            threads: variant.threads,
             connections,
             connect,
-            adapter,
+            options,
             layers,
             machine,
             form,
@@ -164,7 +159,7 @@ impl Launch {
             cores,
             pins,
         };
-        Ok(Start { network, name, settings, memory, wanted })
+        Ok(Start { variant, name, settings, memory, wanted })
     }
 
     /// What the job is to tell about itself.
@@ -201,12 +196,13 @@ fn unchosen(started: Option<&Started>) -> &'static str {
 /// The launcher by which the ranks of a network meet that has none of its own.
 fn launched(
     network: &Named,
+    variant: &Variant,
     chosen: Option<&str>,
     started: Option<Started>,
     asked: Option<usize>,
 ) -> Result<Option<Started>, Error> {
     // A child that a rank forked has the variables too, and forks ranks of its own.
-    if launcher::is_half_said() && network.meets_by_launcher() && chosen != Some("fork") {
+    if launcher::is_half_said() && variant.meets_by_launcher() && chosen != Some("fork") {
         return Err(Error::Launch(
             "GA_ROOT says where rank 0 is; a rank also needs GA_RANKS, how many there are, and GA_RANK, its own number below that"
                 .into(),
@@ -218,9 +214,9 @@ fn launched(
         None => variable("GA_BOOTSTRAP", "the name of a bootstrap", |text| Some(text.to_owned()))?,
     };
     let protocol = started.and_then(|started| started.protocol()).map(Protocol::name);
-    if !network.meets_by_launcher() {
+    if !variant.meets_by_launcher() {
         // What is so without a choice.
-        let other = chosen.filter(|name| network.ranks != Ranks::Launched || name != Protocol::Mpi.name());
+        let other = chosen.filter(|name| variant.ranks != Ranks::Launched || name != Protocol::Mpi.name());
         return other.map_or(Ok(None), |name| {
             Err(Error::Launch(format!(
                 "the bootstrap \"{name}\" is for ranks that are processes, as those of \"shared_memory\"; those of \"{}\" start in one way (GA_BOOTSTRAP)",
@@ -244,7 +240,7 @@ fn launched(
             Err(Error::Launch(format!("there is no bootstrap \"{name}\" (GA_BOOTSTRAP), only: fork, pmi, pmix, mpi, root")))
         }
         // Over shared memory alone, each process of MPI's is a job of its own.
-        None if protocol == Some(Protocol::Mpi.name()) && network.ranks == Ranks::Children => Ok(None),
+        None if protocol == Some(Protocol::Mpi.name()) && variant.ranks == Ranks::Children => Ok(None),
         None => match started {
             Some(started) if started.has_others() && started.protocol().is_none() => Err(Error::Launch(started.refusal())),
             // A process alone may fork more ranks, if it is asked to.

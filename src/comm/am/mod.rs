@@ -190,11 +190,6 @@ impl<W: Wire> Am<W> {
     }
 
     #[cfg(feature = "mpi")]
-    pub(super) fn topology(&self) -> &Topology {
-        &self.topology
-    }
-
-    #[cfg(feature = "mpi")]
     pub(super) fn fabric(&self) -> &Arc<Fabric> {
         &self.fabric
     }

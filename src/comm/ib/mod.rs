@@ -54,6 +54,6 @@ mod soft;
 mod tests;
 mod verbs;
 
-pub(super) use self::networks::{NETWORK, PROCESSES, THREADS, modelled};
+pub(super) use self::networks::NETWORK;
 #[cfg(feature = "_bench")]
 pub use self::soft::Bare;

@@ -25,35 +25,50 @@ use crate::{
         node::Member,
         soft::{Adapters, Cables},
         start::{
-            Body, Named, Ranks,
+            Body, NO_DEVICE, Named, Ranks, Variant,
             devices::{self, Cluster, Devices},
             modelled::Wiring,
-            settings::{AdapterChoice, Device, Settings},
+            settings::Settings,
         },
     },
     error::Error,
 };
 
-/// `ib`.
-pub(in crate::comm) const NETWORK: Named =
-    Named { name: "ib", devices: &[("", Device::Adapter)], ranks: Ranks::Processes, run: run_adapters };
+/// InfiniBand.
+pub(in crate::comm) const NETWORK: Named = Named {
+    name: "ib",
+    variants: &[
+        Variant { devices: NO_DEVICE, ranks: Ranks::Processes, threads: 1, run: run_adapters },
+        Variant { devices: &["soft"], ranks: Ranks::Threads, threads: 1, run: run_threads },
+        // One of the threads is the adapter.
+        Variant { devices: &["sockets"], ranks: Ranks::Processes, threads: 2, run: run_processes },
+    ],
+    options: &[
+        (PORTS, "names of adapters, or of their ports"),
+        (GID, "the number of an entry of a port's table of GIDs"),
+        (PARTITION, "a partition key, as 0x8001"),
+        (LEVEL, "a service level, 0 to 15"),
+        (CLASS, "a traffic class, 0 to 255"),
+    ],
+    modelled: Some(modelled),
+};
 
-/// `ib:soft`.
-pub(in crate::comm) const THREADS: Named =
-    Named { name: "ib", devices: &[("soft", Device::Soft)], ranks: Ranks::Threads, run: run_threads };
-
-/// `ib:sockets`.
-pub(in crate::comm) const PROCESSES: Named =
-    Named { name: "ib", devices: &[("sockets", Device::Sockets)], ranks: Ranks::Processes, run: run_processes };
+/// The ports that the ranks of a machine take in turns.
+const PORTS: &str = "GA_IB_DEVICE";
+/// The address of a port, and the partition of its network.
+const GID: &str = "GA_IB_GID";
+const PARTITION: &str = "GA_IB_PKEY";
+/// The service level and the traffic class of packets in switches and routers.
+const LEVEL: &str = "GA_IB_SL";
+const CLASS: &str = "GA_IB_TC";
 
 /// Bytes of inline data that an adapter is asked for.
 const INLINE: usize = 220;
 
 fn run_adapters(settings: &Settings, body: &Body<'_>) -> Result<(), Error> {
-    let AdapterChoice { ports, gid, partition, level, class } = &settings.adapter;
-    let path = [partition, level, class].map(Option::as_deref);
-    let choice = |name| Choice::parse(name, gid.as_deref())?.along(path);
-    let chosen = match ports.as_deref() {
+    let path = [PARTITION, LEVEL, CLASS].map(|name| settings.option(name));
+    let choice = |name| Choice::parse(name, settings.option(GID))?.along(path);
+    let chosen = match settings.option(PORTS) {
         None => choice(None).map(|choice| vec![choice]),
         Some(names) => names.split(',').map(|name| choice(Some(name))).collect(),
     };
@@ -72,7 +87,7 @@ fn run_processes(settings: &Settings, body: &Body<'_>) -> Result<(), Error> {
 ///
 /// # Errors
 /// What the system says.
-pub(in crate::comm) fn modelled(settings: &Settings, cables: Arc<dyn Cables>) -> Result<Box<dyn Wiring>, Error> {
+fn modelled(settings: &Settings, cables: Arc<dyn Cables>) -> Result<Box<dyn Wiring>, Error> {
     devices::check_connections(settings)?;
     // The same seed gives the same run. No stranger is in this process.
     let token = Random::new(settings.seed).below(usize::MAX) as u128;

@@ -88,11 +88,10 @@ extern "C" fn at_exit(status: c_int) {
     let runs = |mpi: &Arc<Mpi>| !mpi.is_closed() && mpi.fabric().failure().is_none();
     let running: Vec<_> = jobs().iter().filter_map(Weak::upgrade).filter(runs).collect();
     if !running.is_empty() {
-        running.iter().for_each(|mpi| tell(mpi, status));
-        // The memory of a job that its threads still use goes with the process. And not all launchers take an end without
-        // `MPI_Finalize` for a failure.
-        // SAFETY: ends the process.
-        unsafe { libc::_exit(if status == 0 { 1 } else { status }) }
+        for mpi in running {
+            mpi.tell_end(mpi.rank(), &bootstrap::end_job(mpi.fabric(), mpi.rank(), status));
+        }
+        bootstrap::end_process(status);
     }
     if OURS.load(Ordering::Relaxed) && status == 0 && UNFINISHED.load(Ordering::Relaxed) == 0 && ffi::is_running() {
         let launcher = if BETWEEN_NODES.load(Ordering::Relaxed) { leave::launcher() } else { None };
@@ -107,11 +106,4 @@ extern "C" fn at_exit(status: c_int) {
             None => ffi::finalise(),
         }
     }
-}
-
-fn tell(mpi: &Mpi, status: c_int) {
-    let cause = format!("called exit({status}) before the job did end");
-    say(format_args!("rank {} {cause}", mpi.rank()));
-    mpi.fabric().end(Some(mpi.rank()), &cause);
-    mpi.tell_end(mpi.rank(), &cause);
 }

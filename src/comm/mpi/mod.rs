@@ -25,11 +25,16 @@ pub(crate) use self::start::run_on;
 use self::wire::MpiWire;
 use super::{
     am::Am,
-    start::{Named, Ranks, settings::NO_DEVICES},
+    start::{NO_DEVICE, Named, Ranks, Variant},
 };
 
 /// The network of ranks that an MPI launcher started.
-pub(super) const NETWORK: Named = Named { name: "mpi", devices: NO_DEVICES, ranks: Ranks::Launched, run: start::run };
+pub(super) const NETWORK: Named = Named {
+    name: "mpi",
+    variants: &[Variant { devices: NO_DEVICE, ranks: Ranks::Launched, threads: 0, run: start::run }],
+    options: &[],
+    modelled: None,
+};
 
 /// The network of a rank under MPI.
 type Mpi = Am<MpiWire>;

@@ -73,7 +73,7 @@ pub(crate) trait Answers: Send + Sync {
 }
 
 /// See [`Shared::gone`].
-pub(super) type Gone = fn() -> Option<(Option<usize>, String)>;
+pub(in crate::comm) type Gone = fn() -> Option<(Option<usize>, String)>;
 
 /// The running threads of a rank's agent.
 #[derive(Debug)]

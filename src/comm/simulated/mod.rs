@@ -40,26 +40,28 @@ use super::{
     Conduit, Network,
     kit::{mutex::Mutex, say::say},
     layers::{self, Layer},
-    node::{Fabric, Member, keeping},
+    node::{Member, keeping},
     soft::{Form, Picos, Ranks as Turns},
     start::{
-        Body, Named, Ranks, contain,
-        modelled::Modelled,
-        settings::{Computing, NO_DEVICES, Settings},
+        self, Body, NO_DEVICE, Named, Ranks, Variant, contain, life,
+        settings::{Computing, Settings},
     },
 };
 use crate::error::Error;
 pub(crate) use state::Report;
 pub(super) use table::NAMES;
 
-/// The virtual cluster as jobs see it. `run` is [`run_and_say`] with the network that machines with agents take.
-pub(super) const fn network(run: fn(&Settings, &Body<'_>) -> Result<(), Error>) -> Named {
-    Named { name: "simulated", devices: NO_DEVICES, ranks: Ranks::Simulated, run }
-}
+/// The virtual cluster as jobs see it.
+pub(super) const NETWORK: Named = Named {
+    name: "simulated",
+    variants: &[Variant { devices: NO_DEVICE, ranks: Ranks::Simulated, threads: 0, run: run_and_say }],
+    options: &[],
+    modelled: None,
+};
 
 /// Runs a job. Prints what happened if the settings ask for statistics.
-pub(super) fn run_and_say(settings: &Settings, body: &Body<'_>, modelled: Modelled) -> Result<(), Error> {
-    let report = run(settings, body, modelled)?;
+fn run_and_say(settings: &Settings, body: &Body<'_>) -> Result<(), Error> {
+    let report = run(settings, body)?;
     if settings.stats {
         let seconds = report.end.duration().as_secs_f64();
         say(format_args!(
@@ -70,14 +72,14 @@ pub(super) fn run_and_say(settings: &Settings, body: &Body<'_>, modelled: Modell
     Ok(())
 }
 
-/// Runs `body` on every rank and returns when all have ended. Where the machine's nodes have agents, `modelled` joins them.
-pub(super) fn run(settings: &Settings, body: &Body<'_>, modelled: Modelled) -> Result<Report, Error> {
+/// Runs `body` on every rank and returns when all have ended. Where the machine's nodes have agents, code of a network joins them.
+pub(super) fn run(settings: &Settings, body: &Body<'_>) -> Result<Report, Error> {
     let machine = table::machine(settings.machine.as_deref().unwrap_or_default(), settings)?;
     if settings.layers.contains(&Layer::Delayed) {
         return Err(Error::Launch("a simulated network has no layer +delayed: its model says when a put is visible".into()));
     }
     let nodes = settings.ranks.div_ceil(machine.ranks_per_node);
-    let settings = &Settings { ranks_per_node: Some(machine.ranks_per_node), ..settings.clone() };
+    let settings = &Settings { ranks_per_node: Some(machine.ranks_per_node), large_pages: false, ..settings.clone() };
     if machine.agent.is_some() && settings.computing == Computing::Skipped {
         let why = "moves all bytes over queue pairs, so no array can go without contents (GA_COMPUTING=skip); take one without [agents]";
         return Err(Error::Launch(format!(
@@ -94,8 +96,7 @@ pub(super) fn run(settings: &Settings, body: &Body<'_>, modelled: Modelled) -> R
     if let Some(&(node, ..)) = settings.faults.stalls.iter().find(|stall| stall.0 >= nodes) {
         return Err(named("node", node, nodes));
     }
-    let fabric = Fabric::new(settings.ranks, settings.heap, false).map_err(|error| Error::system("reserving the heap", error))?;
-    let fabric = Arc::new(fabric);
+    let fabric = life::fabric(settings)?;
     fabric.keep_from_children().map_err(keeping)?;
     let turns = Turns::new(settings.form, settings.ranks);
     let world =
@@ -108,7 +109,12 @@ pub(super) fn run(settings: &Settings, body: &Body<'_>, modelled: Modelled) -> R
         world.wake_all();
     };
     let wiring = match machine.agent {
-        Some(_) if nodes > 1 => Some(modelled(settings, world.clone())?),
+        Some(_) if nodes > 1 => {
+            let modelled = start::table::modelled();
+            let modelled =
+                modelled.ok_or_else(|| Error::Launch("no network of this binary has code for machines with agents".into()))?;
+            Some(modelled(settings, world.clone())?)
+        }
         _ => None,
     };
     wiring.iter().for_each(|wiring| world.join(wiring.adapters()));

@@ -6,6 +6,7 @@
 //! | `settings` | what a network needs to start ranks |
 //! | `launcher`, `bootstrap` | the launcher of this process; how its ranks meet |
 //! | `shared_memory`, `threads` | ranks that are processes or threads |
+//! | `life` | a rank from its start to its end |
 //! | `one_machine` | conduits of jobs of one machine |
 //! | `devices` | ranks with a device each |
 //! | `modelled` | networks in virtual time |
@@ -13,6 +14,7 @@
 pub(super) mod bootstrap;
 pub(super) mod devices;
 pub(crate) mod launcher;
+pub(super) mod life;
 pub(super) mod modelled;
 pub(super) mod one_machine;
 pub(crate) mod settings;
@@ -25,7 +27,7 @@ use std::{
     sync::Arc,
 };
 
-use self::settings::{Device, Settings};
+use self::{modelled::Modelled, settings::Settings};
 use super::Conduit;
 use crate::error::Error;
 
@@ -33,12 +35,32 @@ use crate::error::Error;
 #[derive(Debug)]
 pub(crate) struct Named {
     pub name: &'static str,
-    /// The devices that it can drive, by name; without a name, the one for jobs that name none.
-    pub devices: &'static [(&'static str, Device)],
+    /// What its ranks can drive.
+    pub variants: &'static [Variant],
+    /// The variables that it reads beside those of all networks, and what each may be, for people.
+    pub options: &'static [(&'static str, &'static str)],
+    /// Joins ranks in virtual time by its own code, if it can.
+    pub(in crate::comm) modelled: Option<Modelled>,
+}
+
+/// A network with one kind of device.
+#[derive(Debug)]
+pub(crate) struct Variant {
+    /// The names of the device; an empty one is for jobs that name none.
+    pub devices: &'static [&'static str],
     pub ranks: Ranks,
+    /// The threads of each rank beside the program's.
+    pub threads: usize,
     /// Runs a body on every rank, or as the rank that this process is, and returns when all have ended.
     pub run: fn(&Settings, &Body<'_>) -> Result<(), Error>,
 }
+
+/// The devices of ranks that share a machine and nothing else.
+const MAPPING: &[&str] = &["", "mapping"];
+const PACKETS: &[&str] = &["packets"];
+
+/// The devices of a network without a choice.
+pub(in crate::comm) const NO_DEVICE: &[&str] = &[""];
 
 /// What the ranks of a network are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,9 +84,11 @@ pub(crate) type Body<'b> = dyn Fn(Arc<Conduit>, usize) -> Result<(), String> + S
 impl Named {
     /// Returns true if it is a model of a machine, which its name names behind a colon.
     pub(crate) fn is_a_model(&self) -> bool {
-        self.ranks == Ranks::Simulated
+        self.variants.iter().any(|variant| variant.ranks == Ranks::Simulated)
     }
+}
 
+impl Variant {
     /// Returns true if all ranks are on the machine of the process that starts them.
     pub(crate) fn is_of_one_machine(&self) -> bool {
         !matches!(self.ranks, Ranks::Launched | Ranks::Processes)

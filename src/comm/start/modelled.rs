@@ -15,10 +15,10 @@ use crate::{
 };
 
 /// Makes what the ranks of a job have in common.
-pub(crate) type Modelled = fn(&Settings, Arc<dyn Cables>) -> Result<Box<dyn Wiring>, Error>;
+pub(in crate::comm) type Modelled = fn(&Settings, Arc<dyn Cables>) -> Result<Box<dyn Wiring>, Error>;
 
 /// What joins the ranks of a job.
-pub(crate) trait Wiring: Sync {
+pub(in crate::comm) trait Wiring: Sync {
     /// The adapters to which the cables report arrivals.
     fn adapters(&self) -> Arc<dyn Adapters>;
 

@@ -4,10 +4,7 @@
 
 use std::sync::Arc;
 
-use super::{
-    Body,
-    settings::{Device, Settings},
-};
+use super::{Body, settings::Settings};
 use crate::{
     comm::{
         Conduit,
@@ -20,29 +17,39 @@ use crate::{
 
 /// A rank's conduit, and the agent that answers others while the rank computes. The agent ends with the rank, even if the conduit
 /// is still held.
-type Joint = (Arc<Conduit>, Option<Agent>);
+pub(super) type Joint = (Arc<Conduit>, Option<Agent>);
+
+/// Waits for the ranks of all machines at the end.
+type AwaitOthers<'a> = &'a dyn Fn() -> Result<(), String>;
+
+/// Joins a rank to those whose memory it has not mapped.
+pub(super) type Joins = fn(&Settings, Member) -> Result<Joint, Error>;
 
 /// Runs a body as one rank of a job of one machine, until no other rank needs it.
-pub(super) fn rank(settings: &Settings, member: Member, body: &Body<'_>) -> Result<(), String> {
-    let (conduit, agent) = joint(settings, member).map_err(|error| error.to_string())?;
-    run(conduit, agent, settings, body, leave)
+pub(super) fn rank(settings: &Settings, member: Member, body: &Body<'_>, joins: Joins) -> Result<(), String> {
+    let joint = match member.topology().is_all_mapped() {
+        true => Ok((Arc::new(Conduit::mapped(member)), None)),
+        false => joins(settings, member),
+    };
+    let (conduit, agent) = joint.map_err(|error| error.to_string())?;
+    run(conduit, agent, settings, body, None)
 }
 
-/// As [`rank`], with the caller's own wire for active messages between the nodes, and the caller's own end: [`leave`], or one
-/// that waits for the ranks of other machines too.
+/// As [`rank`], with the caller's own wire for active messages between the nodes, and a wait for the ranks of other machines if there may
+/// be any.
 pub(super) fn rank_over<W: Wire + 'static>(
     settings: &Settings,
     member: Member,
     body: &Body<'_>,
     wire: impl FnOnce(&Member) -> Result<W, Error>,
-    end: impl FnOnce(&Conduit, Result<(), String>) -> Result<(), String>,
+    await_others: Option<AwaitOthers<'_>>,
 ) -> Result<(), String> {
     let joint = match member.topology().is_all_mapped() {
         true => Ok((Arc::new(Conduit::mapped(member)), None)),
         false => wire(&member).and_then(|wire| over(wire, settings, member)),
     };
     let (conduit, agent) = joint.map_err(|error| error.to_string())?;
-    run(conduit, agent, settings, body, end)
+    run(conduit, agent, settings, body, await_others)
 }
 
 fn run(
@@ -50,18 +57,25 @@ fn run(
     agent: Option<Agent>,
     settings: &Settings,
     body: &Body<'_>,
-    end: impl FnOnce(&Conduit, Result<(), String>) -> Result<(), String>,
+    await_others: Option<AwaitOthers<'_>>,
 ) -> Result<(), String> {
-    let outcome = end(&conduit, body(conduit.clone(), settings.cores));
+    let outcome = leave(&conduit, body(conduit.clone(), settings.cores), await_others);
     // Before the network: layers hold memory that it may still read.
     drop(agent);
     outcome
 }
 
-/// The end of a rank of a job of one machine.
-pub(super) fn leave(conduit: &Conduit, outcome: Result<(), String>) -> Result<(), String> {
+/// The end of a body.
+fn leave(conduit: &Conduit, outcome: Result<(), String>, await_others: Option<AwaitOthers<'_>>) -> Result<(), String> {
+    if let (Err(words), Some(_)) = (&outcome, &await_others) {
+        // The launcher ends ranks without a word; ranks of other machines learn the cause by this.
+        conduit.end(words);
+    }
     outcome?;
     conduit.drain();
+    if let Some(await_others) = await_others {
+        await_others()?;
+    }
     conduit.leave();
     Ok(())
 }
@@ -75,20 +89,15 @@ fn over<W: Wire + 'static>(wire: W, settings: &Settings, member: Member) -> Resu
     Ok((Arc::new(Conduit::with_network(member, layers::stack(&settings.layers, topology.rank(), am))), Some(agent)))
 }
 
-/// The conduit of a rank: the machine itself, or if some memory is not mapped, the machine and a stack of layers on the device's network;
-/// over the mapping, the harshest if none is chosen.
-fn joint(settings: &Settings, member: Member) -> Result<Joint, Error> {
-    if member.topology().is_all_mapped() {
-        return Ok((Arc::new(Conduit::mapped(member)), None));
-    }
+/// Over the mapping: a stack of layers, the harshest if none is chosen.
+pub(super) fn mapping(settings: &Settings, member: Member) -> Result<Joint, Error> {
     let (fabric, topology) = (member.fabric().clone(), member.topology().clone());
-    match settings.device {
-        Device::Mapping => {
-            let layers = layers::harsh(&settings.layers);
-            let network = layers::stack(&layers, topology.rank(), Arc::new(Loopback::new(fabric, topology)));
-            Ok((Arc::new(Conduit::with_network(member, network)), None))
-        }
-        Device::Packets => over(Packets::new(fabric, topology), settings, member),
-        Device::Soft | Device::Sockets | Device::Adapter => unreachable!("a network with a device of its own makes its conduits"),
-    }
+    let layers = layers::harsh(&settings.layers);
+    let network = layers::stack(&layers, topology.rank(), Arc::new(Loopback::new(fabric, topology)));
+    Ok((Arc::new(Conduit::with_network(member, network)), None))
+}
+
+/// Over packets.
+pub(super) fn packets(settings: &Settings, member: Member) -> Result<Joint, Error> {
+    over(Packets::new(member.fabric().clone(), member.topology().clone()), settings, member)
 }

@@ -13,17 +13,6 @@ use crate::{
     error::Error,
 };
 
-/// The device of a network for one machine.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Device {
-    #[default]
-    Mapping,
-    Packets,
-    Soft,
-    Sockets,
-    Adapter,
-}
-
 /// The time that computing takes in a simulated job.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) enum Computing {
@@ -55,37 +44,6 @@ impl Computing {
     }
 }
 
-/// Devices by name; the first, without a name, if none is named.
-pub(super) const DEVICES: &[(&str, Device)] =
-    &[("", Device::Mapping), ("mapping", Device::Mapping), ("packets", Device::Packets)];
-/// The devices of a network without a choice.
-pub(in crate::comm) const NO_DEVICES: &[(&str, Device)] = &[("", Device::Mapping)];
-
-impl Device {
-    /// The threads of each rank beside the program's.
-    pub(crate) fn threads(self) -> usize {
-        match self {
-            Device::Mapping => 0,
-            Device::Packets | Device::Soft | Device::Adapter => 1,
-            // One of them is the adapter.
-            Device::Sockets => 2,
-        }
-    }
-}
-
-/// The user's choice of adapters. What is not chosen is found, or the default.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct AdapterChoice {
-    /// The ports that the ranks of a machine take in turns.
-    pub ports: Option<String>,
-    /// The address of a port, and the partition of its network.
-    pub gid: Option<String>,
-    pub partition: Option<String>,
-    /// The service level and the traffic class of packets in switches and routers.
-    pub level: Option<String>,
-    pub class: Option<String>,
-}
-
 /// The settings of a job.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
@@ -100,14 +58,14 @@ pub(crate) struct Settings {
     pub launched: Option<Started>,
     /// The way to meet where the MPI library of the program speaks with the launcher.
     pub meet: Option<Meet>,
-    /// The device of the network of a job of one machine.
-    pub device: Device,
+    /// The threads of the network in each rank's process.
+    pub threads: usize,
     /// Connections that a rank may have at a time, where a network has connections.
     pub connections: Option<usize>,
     /// When and how it makes them.
     pub connect: Connect,
-    /// What is chosen of adapters.
-    pub adapter: AdapterChoice,
+    /// The options of networks that are set, by the names of their variables.
+    pub options: Vec<(&'static str, String)>,
     /// The layers on the network, from below.
     pub layers: Vec<Layer>,
     /// The machine that a simulated network is a model of: a name or a file.
@@ -148,6 +106,11 @@ impl Settings {
         }
     }
 
+    /// An option of a network, by the name of its variable.
+    pub(in crate::comm) fn option(&self, variable: &str) -> Option<&str> {
+        self.options.iter().find(|(name, _)| *name == variable).map(|(_, text)| &**text)
+    }
+
     /// Returns true if transfers may be given up.
     pub(in crate::comm) fn may_give_up(&self) -> bool {
         self.timeout.is_some()
@@ -183,6 +146,6 @@ impl Settings {
 
     /// The threads that the crate makes in the process of each rank of a job of one machine.
     pub(super) fn threads_of_a_rank(&self) -> usize {
-        if self.topology(0).is_all_mapped() { 0 } else { self.device.threads() }
+        if self.topology(0).is_all_mapped() { 0 } else { self.threads }
     }
 }

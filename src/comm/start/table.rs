@@ -3,14 +3,11 @@
 //! A network writes a [`Named`] in its folder and has a line in [`NETWORKS`]. A name is `network[:device][+layer...]`; devices are those of
 //! jobs of one machine. `network:unmapped` is `network+hidden+delayed+scrambled`.
 
+use std::collections::BTreeSet;
+
 #[cfg(test)]
 use super::{Body, settings::Settings};
-use super::{
-    Named,
-    bootstrap::key_values::Meet,
-    settings::{DEVICES, Device},
-    shared_memory, threads,
-};
+use super::{MAPPING, Named, Variant, bootstrap::key_values::Meet, modelled::Modelled, shared_memory, threads};
 #[cfg(feature = "mpi")]
 use crate::comm::mpi;
 use crate::comm::{
@@ -25,16 +22,21 @@ use crate::error::Error;
 const NETWORKS: &[Named] = &[
     shared_memory::NETWORK,
     threads::NETWORK,
-    SIMULATED,
+    simulated::NETWORK,
     ib::NETWORK,
-    ib::THREADS,
-    ib::PROCESSES,
     #[cfg(feature = "mpi")]
     mpi::NETWORK,
 ];
 
-/// The virtual cluster, on which the code of a network may run.
-const SIMULATED: Named = simulated::network(|settings, body| simulated::run_and_say(settings, body, ib::modelled));
+/// The network whose own code runs between the nodes of a modelled machine with agents.
+pub(in crate::comm) fn modelled() -> Option<Modelled> {
+    NETWORKS.iter().find_map(|network| network.modelled)
+}
+
+/// The options of all networks, with what each may be.
+pub(crate) fn options() -> impl Iterator<Item = (&'static str, &'static str)> {
+    NETWORKS.iter().flat_map(|network| network.options).copied()
+}
 
 /// Runs a simulated job, and says what happened.
 ///
@@ -42,7 +44,7 @@ const SIMULATED: Named = simulated::network(|settings, body| simulated::run_and_
 /// As a job.
 #[cfg(test)]
 pub(crate) fn simulate(settings: &Settings, body: &Body<'_>) -> Result<simulated::Report, Error> {
-    simulated::run(settings, body, ib::modelled)
+    simulated::run(settings, body)
 }
 
 /// How ranks of other networks meet in a binary with MPI.
@@ -70,7 +72,7 @@ const UNMAPPED: &str = "unmapped";
 #[derive(Debug)]
 pub(crate) struct Choice {
     pub network: &'static Named,
-    pub device: Device,
+    pub variant: &'static Variant,
     /// The machine of a network that is a model, in place of a device.
     pub machine: Option<String>,
     pub layers: Vec<Layer>,
@@ -79,7 +81,7 @@ pub(crate) struct Choice {
 impl Choice {
     /// The network alone, without a device or layers that the name asks for.
     pub(crate) fn is_plain(&self) -> bool {
-        self.device == Device::default() && self.machine.is_none() && self.layers.is_empty()
+        self.variant.devices == MAPPING && self.machine.is_none() && self.layers.is_empty()
     }
 }
 
@@ -96,8 +98,7 @@ fn parse(name: &str) -> Option<Choice> {
     let base = words.next()?;
     let mut layers: Vec<Layer> = Vec::new();
     let (base, device) = base.split_once(':').map_or((base, None), |(base, device)| (base, Some(device)));
-    let mut networks = NETWORKS.iter().filter(|network| network.name == base).peekable();
-    let network = networks.peek()?;
+    let network = NETWORKS.iter().find(|network| network.name == base)?;
     let machine = device.filter(|_| network.is_a_model()).map(str::to_owned);
     let mut device = device.filter(|_| machine.is_none()).unwrap_or_default();
     if device == UNMAPPED {
@@ -105,10 +106,7 @@ fn parse(name: &str) -> Option<Choice> {
         layers.extend(HARSH);
         device = "";
     }
-    let (network, device) = networks.find_map(|network| {
-        let (_, device) = network.devices.iter().find(|&&(name, _)| name == device)?;
-        Some((network, *device))
-    })?;
+    let variant = network.variants.iter().find(|variant| variant.devices.contains(&device))?;
     for word in words {
         let layer = LAYERS.iter().find(|&&(name, _)| name == word)?.1;
         if layers.contains(&layer) {
@@ -116,7 +114,7 @@ fn parse(name: &str) -> Option<Choice> {
         }
         layers.push(layer);
     }
-    Some(Choice { network, device, machine, layers })
+    Some(Choice { network, variant, machine, layers })
 }
 
 fn refusal(name: &str) -> String {
@@ -124,21 +122,21 @@ fn refusal(name: &str) -> String {
         .iter()
         .map(|network| match network.is_a_model() {
             true => format!("{}:MACHINE (of {}, or a file)", network.name, simulated::NAMES.join(", ")),
-            false if network.devices.iter().any(|&(name, _)| name.is_empty()) => network.name.to_owned(),
-            false => network.devices.iter().map(|(device, _)| format!("{}:{device}", network.name)).collect(),
+            false => network.name.to_owned(),
         })
         .collect();
     let left_out: String = LEFT_OUT.iter().map(|name| format!(" (or {name}, built with `--features {name}`)")).collect();
-    let devices: Vec<String> = [UNMAPPED]
+    let devices: BTreeSet<String> = [UNMAPPED]
         .into_iter()
-        .chain(DEVICES.iter().map(|&(name, _)| name).filter(|name| !name.is_empty()))
+        .chain(NETWORKS.iter().flat_map(|network| network.variants).flat_map(|variant| variant.devices).copied())
+        .filter(|name| !name.is_empty())
         .map(|name| format!(":{name}"))
         .collect();
     let layers = LAYERS.map(|(name, _)| format!("+{name}"));
     format!(
         "there is no network \"{name}\" in this binary; choose {}{left_out} by GA_NETWORK, for tests with a device ({}) or layers ({})",
         networks.join(", "),
-        devices.join(", "),
+        devices.into_iter().collect::<Vec<_>>().join(", "),
         layers.join(", ")
     )
 }
@@ -156,10 +154,10 @@ mod tests {
         assert_eq!(layers("threads+delayed+hidden"), Some(vec![Layer::Delayed, Layer::Hidden]));
         assert_eq!(layers("threads+hidden+traced+counted"), Some(vec![Layer::Hidden, Layer::Traced, Layer::Counted]));
         assert_eq!(layers("shared_memory:unmapped"), layers("shared_memory+hidden+delayed+scrambled"));
-        let Choice { network, device, layers: stack, .. } = parse("threads:packets+hidden").unwrap();
+        let Choice { network, variant, layers: stack, .. } = parse("threads:packets+hidden").unwrap();
         assert_eq!(
-            (network.name, network.ranks, device, &stack[..]),
-            ("threads", Ranks::Threads, Device::Packets, &[Layer::Hidden][..])
+            (network.name, variant.ranks, variant.devices, &stack[..]),
+            ("threads", Ranks::Threads, &["packets"][..], &[Layer::Hidden][..])
         );
         for name in
             ["", "+hidden", "threads+", "threads+lost", "threads+hidden+hidden", "threads:unmapped+delayed", "threads:tcp"]

@@ -2,6 +2,8 @@
 
 use std::ffi::{c_int, c_void};
 
+use crate::comm::{kit::say::say, node::Fabric};
+
 /// Calls a function with the status of the process when it exits.
 pub(crate) fn at_exit(call: extern "C" fn(c_int)) {
     #[cfg(target_env = "gnu")]
@@ -31,4 +33,20 @@ pub(crate) fn at_exit(call: extern "C" fn(c_int)) {
             unsafe { libc::atexit(without_status) };
         }
     }
+}
+
+/// Ends a job whose rank's process calls `exit` inside its body. Returns the cause.
+pub(crate) fn end_job(fabric: &Fabric, rank: usize, status: c_int) -> String {
+    let cause = format!("called exit({status}) before the job did end");
+    if fabric.end(Some(rank), &cause) {
+        say(format_args!("rank {rank} {cause}"));
+    }
+    cause
+}
+
+/// Ends a process that calls `exit` inside a job. Not all launchers take another end for a failure. The memory that other threads still use
+/// goes with the process.
+pub(crate) fn end_process(status: c_int) -> ! {
+    // SAFETY: ends the process.
+    unsafe { libc::_exit(if status == 0 { 1 } else { status }) }
 }

@@ -24,7 +24,10 @@ mod pmix;
 mod root;
 
 #[cfg(feature = "mpi")]
-pub(in crate::comm) use self::{exit::at_exit, line::Line};
+pub(in crate::comm) use self::{
+    exit::{at_exit, end_job, end_process},
+    line::Line,
+};
 
 use crate::error::Error;
 

@@ -106,32 +106,19 @@ fn run_here(devices: &impl Devices, settings: &Settings, body: &Body<'_>, start:
             let topology = member.topology();
             wire(devices.open(topology.local(topology.rank()))?, &cluster, settings, member)
         };
-        one_machine::rank_over(settings, member, body, wire, one_machine::leave)
+        one_machine::rank_over(settings, member, body, wire, None)
     })
 }
 
 fn run_launched(devices: &impl Devices, started: Started, settings: &Settings, body: &Body<'_>) -> Result<(), Error> {
     let prepare = |connection: &mut Connection, place: &Place| prepare(devices, settings, connection, place);
     shared_memory::run_launched(started, settings, true, prepare, |prepared, settings, member| {
-        let Some((cluster, device)) = prepared else { return one_machine::rank(settings, member, body) };
+        let Some((cluster, device)) = prepared else { return one_machine::rank(settings, member, body, one_machine::mapping) };
         let fabric = member.fabric().clone();
-        one_machine::rank_over(
-            settings,
-            member,
-            body,
-            |member| wire(device, &cluster, settings, member),
-            |conduit, outcome| {
-                if let Err(words) = outcome {
-                    // The launcher ends ranks without a word; ranks of other machines learn the cause by this.
-                    conduit.end(&words);
-                    return Err(words);
-                }
-                conduit.drain();
-                launched::await_all(|| matches!(fabric.failure(), Some((Some(_), _)))).map_err(|error| error.to_string())?;
-                conduit.leave();
-                Ok(())
-            },
-        )
+        let is_over = || matches!(fabric.failure(), Some((Some(_), _)));
+        let await_others = || launched::await_all(is_over).map_err(|error| error.to_string());
+        let wire = |member: &Member| wire(device, &cluster, settings, member);
+        one_machine::rank_over(settings, member, body, wire, Some(&await_others))
     })
 }
 

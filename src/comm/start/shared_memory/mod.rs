@@ -27,8 +27,9 @@ use rustix::{
 
 use self::{output::Forwarder, statuses::Statuses};
 use super::{
-    Named, Ranks, one_machine,
-    settings::{DEVICES, Settings},
+    Body, MAPPING, Named, PACKETS, Ranks, Variant, life,
+    one_machine::{self, Joins, mapping, packets},
+    settings::Settings,
 };
 use crate::{
     comm::{
@@ -42,13 +43,30 @@ pub(super) use launched::run_over as run_launched;
 /// Ranks that are processes of one machine.
 pub(super) const NETWORK: Named = Named {
     name: "shared_memory",
-    devices: DEVICES,
-    ranks: Ranks::Children,
-    run: |settings, body| match settings.launched {
-        Some(started) => launched::run(started, settings, body),
-        None => run(settings, &|member| one_machine::rank(settings, member, body)),
-    },
+    variants: &[
+        Variant {
+            devices: MAPPING,
+            ranks: Ranks::Children,
+            threads: 0,
+            run: |settings, body| run_joined(settings, body, mapping),
+        },
+        Variant {
+            devices: PACKETS,
+            ranks: Ranks::Children,
+            threads: 1,
+            run: |settings, body| run_joined(settings, body, packets),
+        },
+    ],
+    options: &[],
+    modelled: None,
 };
+
+fn run_joined(settings: &Settings, body: &Body<'_>, joins: Joins) -> Result<(), Error> {
+    match settings.launched {
+        Some(started) => launched::run(started, settings, body, joins),
+        None => run(settings, &|member| one_machine::rank(settings, member, body, joins)),
+    }
+}
 
 /// The time that the other ranks have to unwind after the first one failed.
 const GRACE: Duration = Duration::from_millis(500);
@@ -75,9 +93,7 @@ pub(super) fn run(settings: &Settings, body: &(dyn Fn(Member) -> Result<(), Stri
              threads, use `harness = false` in integration tests, or choose the threads conduit (GA_NETWORK=threads)"
         )));
     }
-    let fabric = Arc::new(
-        Fabric::new(settings.ranks, settings.heap, settings.large_pages).map_err(|e| Error::system("reserving the heap", e))?,
-    );
+    let fabric = life::fabric(settings)?;
     let statuses = Statuses::kept().map_err(|e| Error::system("asking for the ends of ranks", e))?;
     // What is buffered now would otherwise be printed by every child again.
     let _ = write_all(io::stdout(), b"");

@@ -12,7 +12,7 @@ use super::{FAILED, own_pid};
 use crate::comm::{
     kit::say::write_all,
     node::{Fabric, Member, keeping},
-    start::{contain, settings::Settings},
+    start::{contain, life::conclude, settings::Settings},
 };
 
 /// Forks; the child runs `main` and ends with its result, never returning from here.
@@ -47,18 +47,11 @@ pub(super) fn rank_process(
     body: &(dyn Fn(Member) -> Result<(), String> + Sync),
 ) -> i32 {
     // Before the body can fork: a child of this process must not share what the ranks do.
-    if let Err(error) = fabric.keep_from_children() {
-        let words = format!("could not be started: {}", keeping(error));
-        fabric.set_last_words(rank, &words);
-        fabric.end(Some(rank), &words);
-        return FAILED;
-    }
-    let member = Member::new(fabric.clone(), settings.topology(rank), settings.cores, Some(1 + settings.threads_of_a_rank()));
-    let Err(words) = contain(|| body(member)) else {
-        fabric.set_finished(rank);
-        return 0;
+    let outcome = match fabric.keep_from_children() {
+        Err(error) => Err(format!("could not be started: {}", keeping(error))),
+        Ok(()) => contain(|| {
+            body(Member::new(fabric.clone(), settings.topology(rank), settings.cores, Some(1 + settings.threads_of_a_rank())))
+        }),
     };
-    fabric.set_last_words(rank, &words);
-    fabric.end(Some(rank), &words);
-    FAILED
+    if conclude(fabric, rank, rank, outcome) { 0 } else { FAILED }
 }

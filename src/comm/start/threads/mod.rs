@@ -3,64 +3,66 @@
 //! They share the fabric of `shared_memory`, and what the program captured. After a failure, a rank that computes without calling the
 //! library ends only at its next call.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
-};
-
 use super::{
-    Named, Ranks, contain, one_machine,
-    settings::{DEVICES, Settings},
+    MAPPING, Named, PACKETS, Ranks, Variant, contain, life,
+    one_machine::{self, mapping, packets},
+    settings::Settings,
 };
 use crate::{
-    comm::node::{Fabric, Member, keeping},
+    comm::node::{Member, keeping},
     error::Error,
 };
 
 /// Ranks that are threads of one process.
 pub(super) const NETWORK: Named = Named {
     name: "threads",
-    devices: DEVICES,
-    ranks: Ranks::Threads,
-    run: |settings, body| run(settings, &|member| one_machine::rank(settings, member, body)),
+    variants: &[
+        Variant {
+            devices: MAPPING,
+            ranks: Ranks::Threads,
+            threads: 0,
+            run: |settings, body| run(settings, &|member| one_machine::rank(settings, member, body, mapping)),
+        },
+        Variant {
+            devices: PACKETS,
+            ranks: Ranks::Threads,
+            threads: 1,
+            run: |settings, body| run(settings, &|member| one_machine::rank(settings, member, body, packets)),
+        },
+    ],
+    options: &[],
+    modelled: None,
 };
 
 /// Runs `body` on every rank and returns when all have ended.
 pub(crate) fn run(settings: &Settings, body: &(dyn Fn(Member) -> Result<(), String> + Sync)) -> Result<(), Error> {
-    let fabric = Arc::new(
-        Fabric::new(settings.ranks, settings.heap, settings.large_pages).map_err(|e| Error::system("reserving the heap", e))?,
-    );
+    let fabric = life::fabric(settings)?;
     fabric.keep_from_children().map_err(keeping)?;
-    // The first to end the job is the culprit: others fail because they hear of it.
-    let failed = AtomicBool::new(false);
-    let fail = |rank: usize, cause: String| {
-        fabric.end(Some(rank), &cause);
-        failed.store(true, Ordering::Relaxed);
-    };
     std::thread::scope(|scope| {
         for rank in 0..settings.ranks {
-            let (fabric, fail) = (&fabric, &fail);
+            let fabric = &fabric;
             let main = move || {
                 settings.pin(rank);
                 // The ranks' threads, their helper threads, and the one that waits below for their end.
                 let threads = settings.ranks * (1 + settings.threads_of_a_rank()) + 1;
                 let member = Member::new(fabric.clone(), settings.topology(rank), settings.cores, Some(threads));
-                if let Err(words) = contain(|| body(member)) {
-                    fail(rank, words);
-                }
+                life::conclude(fabric, rank, rank, contain(|| body(member)));
             };
             let mut builder = std::thread::Builder::new().name(format!("rank {rank}"));
             if settings.ranks > MANY {
                 builder = builder.stack_size(SMALL_STACK);
             }
             if let Err(error) = builder.spawn_scoped(scope, main) {
-                fail(rank, format!("could not be started: {error}"));
+                life::conclude(fabric, rank, rank, Err(format!("could not be started: {error}")));
                 break;
             }
         }
     });
+    // The first to end the job is the culprit: others fail because they hear of it.
     let outcome = match fabric.failure() {
-        Some((Some(rank), cause)) if failed.into_inner() => Err(Error::RankFailed { rank, cause }),
+        Some((Some(rank), cause)) if (0..settings.ranks).any(|rank| !fabric.finished(rank)) => {
+            Err(Error::RankFailed { rank, cause })
+        }
         _ => Ok(()),
     };
     fabric.end_here();

@@ -23,7 +23,7 @@ use std::{
 use rustix::fs::{FileType, fstat};
 
 use super::{
-    Bootstrap,
+    Bootstrap, exit,
     key_values::{Idle, KeyValues, Meet, Refused, Result, get_words, put_words},
     line::Line,
     mapping,
@@ -110,7 +110,7 @@ pub(crate) struct Running(());
 
 impl Running {
     /// The job has ended well on all ranks.
-    pub(crate) fn ends_well(self) {
+    pub(crate) fn ends_well(&self) {
         let mut state = state();
         *state = match std::mem::replace(&mut *state, State::Meets) {
             State::Runs(connection, _) => State::Free(connection),
@@ -428,17 +428,12 @@ fn at_exit() {
             State::Free(connection) if connection.is_own() => connection.leave(),
             State::Runs(connection, fabric) if connection.is_own() => {
                 let Some(fabric) = fabric.upgrade().filter(|fabric| fabric.failure().is_none()) else { return };
-                let (rank, cause) = (connection.rank(), format!("called exit({status}) before the job did end"));
-                if fabric.end(Some(rank), &cause) {
-                    say(format_args!("rank {rank} {cause}"));
-                }
-                // The memory that other threads still use goes with the process. And not all launchers take this end for a failure.
-                // SAFETY: ends the process.
-                unsafe { libc::_exit(if status == 0 { 1 } else { status }) }
+                exit::end_job(&fabric, connection.rank(), status);
+                exit::end_process(status)
             }
             _ => {}
         }
     }
     static ONCE: Once = Once::new();
-    ONCE.call_once(|| super::exit::at_exit(leave));
+    ONCE.call_once(|| exit::at_exit(leave));
 }

@@ -1,0 +1,194 @@
+//! The life of a rank, from its start to its end, on any network.
+//!
+//! A rank that a launcher started is a [`Rank`] until it ends: it holds the lock that shows its neighbors that its process lives, it is
+//! pinned, and its agent watches others. How it waits for the other ranks at the end, and how they learn of a failure, is its network's
+//! [`Ending`]. Ranks that this process starts use only the first and the last step: [`fabric`] and [`conclude`].
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use super::{bootstrap::place::Place, settings::Settings};
+use crate::{
+    comm::{
+        Topology,
+        kit::cores,
+        node::{
+            Fabric, Held, Member,
+            agent::{Agent, Answers, Gone},
+            keeping,
+        },
+    },
+    error::Error,
+};
+
+/// The longest that a rank that hears of a failure lets the failed rank speak first, before a launcher ends it for the others' sake.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// The time between two looks whether the failed rank can still speak.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// What differs between networks at the end of a rank. It is dropped after the rank.
+pub(in crate::comm) trait Ending: Sized {
+    /// Waits until all ranks have come to their end. Returns false if the job failed before.
+    fn await_all(&self, fabric: &Fabric) -> bool;
+
+    /// Tells the ranks of other machines that this rank failed.
+    fn tell_failure(&self, _rank: usize, _cause: &str) {}
+
+    /// Returns true if nobody is left whose words would be lost.
+    fn is_deserted(&self) -> bool {
+        false
+    }
+
+    /// Lets go of a rank after a failure.
+    fn give_up(self, rank: Rank) {
+        drop(rank);
+    }
+}
+
+/// A rank that a launcher started, from its start to its end.
+#[derive(Debug)]
+pub(in crate::comm) struct Rank {
+    fabric: Arc<Fabric>,
+    rank: usize,
+    /// Its number among those of its machine.
+    local: usize,
+    /// Shows the neighbors that this process lives.
+    held: Option<Held>,
+    agent: Option<Agent>,
+    /// Cores that the ranks of its machine share.
+    pub(in crate::comm) cores: usize,
+    /// The cores that the calling thread had before it was pinned.
+    before: Option<Vec<usize>>,
+}
+
+impl Rank {
+    /// Takes a place. The process has this many threads beside the program's that never act for the rank.
+    ///
+    /// # Errors
+    /// An error of the system.
+    pub(in crate::comm) fn start(place: Place, settings: &Settings, threads: usize) -> Result<(Self, Member), Error> {
+        let Place { topology, fabric, cores, crowded, unbound, .. } = place;
+        fabric.keep_from_children().map_err(keeping)?;
+        let (rank, together) = (topology.rank(), fabric.ranks());
+        let local = topology.local(rank);
+        // A launcher that bound its processes knew what it did.
+        let before = if unbound { cores::allowed(None).ok() } else { None };
+        if before.is_some() {
+            settings.pin_among(local, together);
+        }
+        let member = Member::new(fabric.clone(), topology, if crowded { 0 } else { together }, Some(1 + threads));
+        let held = fabric.hold(local).map_err(|e| Error::system("making the lock of a rank", e))?;
+        Ok((Rank { fabric, rank, local, held: Some(held), agent: None, cores, before }, member))
+    }
+
+    /// Starts the agent: it sees the ends of neighbors and of the launcher, and answers others if there is something to answer with.
+    ///
+    /// # Errors
+    /// An error of the system.
+    pub(in crate::comm) fn watch(
+        &mut self,
+        topology: &Topology,
+        answers: Option<Arc<dyn Answers>>,
+        gone: Option<Gone>,
+    ) -> Result<(), Error> {
+        let agent = Agent::watching(topology, &self.fabric, answers, gone)
+            .map_err(|error| Error::system("starting the thread that watches other ranks", error))
+            // The drop of this rank ends the job too, but names no cause.
+            .inspect_err(|error| {
+                self.fabric.end(Some(self.rank), &format!("could not be started: {error}"));
+            })?;
+        self.agent = Some(agent);
+        Ok(())
+    }
+
+    /// The end of the rank, with the words of its failure if it failed.
+    ///
+    /// # Errors
+    /// The job failed.
+    pub(in crate::comm) fn end(self, outcome: Result<(), String>, ending: impl Ending) -> Result<(), Error> {
+        if self.fabric.is_inherited() {
+            // A child that was forked by the rank's process came out of the body. Locks, threads and the network are the parent's.
+            let cause = self.fabric.cause();
+            std::mem::forget((self, ending));
+            return Err(Error::JobEnded { operation: "run".into(), cause });
+        }
+        if conclude(&self.fabric, self.rank, self.local, outcome) && ending.await_all(&self.fabric) {
+            drop(self);
+            return Ok(());
+        }
+        let failure = self.failure();
+        if let Error::RankFailed { rank, cause } = &failure {
+            if *rank == self.rank {
+                ending.tell_failure(*rank, cause);
+            } else {
+                let start = Instant::now();
+                while start.elapsed() < GRACE && !self.fabric.has_lost() && !ending.is_deserted() {
+                    std::thread::sleep(LOOK);
+                }
+            }
+        }
+        ending.give_up(self);
+        Err(failure)
+    }
+
+    fn failure(&self) -> Error {
+        match self.fabric.failure() {
+            Some((Some(rank), cause)) => Error::RankFailed { rank, cause },
+            Some((None, cause)) => Error::JobEnded { operation: "run".into(), cause },
+            None => Error::RankFailed { rank: self.rank, cause: "failed without a word".into() },
+        }
+    }
+
+    /// Leaves all as it is until the process ends, but the cores and, unless it still `answers`, the agent.
+    #[cfg(feature = "mpi")]
+    pub(in crate::comm) fn abandon(mut self, answers: bool) {
+        self.unpin();
+        if !answers {
+            drop(self.agent.take());
+        }
+        std::mem::forget(self);
+    }
+
+    fn unpin(&mut self) {
+        if let Some(before) = self.before.take() {
+            let _ = cores::confine(&before);
+        }
+    }
+}
+
+impl Drop for Rank {
+    /// After the end, or a start that did not come about.
+    fn drop(&mut self) {
+        self.unpin();
+        // A neighbor's thread ends by that, as this rank's by the next one's.
+        drop(self.held.take());
+        drop(self.agent.take());
+        // Arrays that outlive the job hear of its end.
+        self.fabric.end_of(self.local);
+    }
+}
+
+/// Memory for ranks that this process starts.
+///
+/// # Errors
+/// It cannot be had.
+pub(in crate::comm) fn fabric(settings: &Settings) -> Result<Arc<Fabric>, Error> {
+    let fabric = Fabric::new(settings.ranks, settings.heap, settings.large_pages);
+    fabric.map(Arc::new).map_err(|error| Error::system("reserving the heap", error))
+}
+
+/// Notes how the body of a rank ended. A failure ends the job. Returns true if there was none.
+pub(in crate::comm) fn conclude(fabric: &Fabric, rank: usize, local: usize, outcome: Result<(), String>) -> bool {
+    match outcome {
+        Ok(()) => fabric.set_finished(local),
+        Err(words) => {
+            fabric.set_last_words(local, &words);
+            fabric.end(Some(rank), &words);
+            return false;
+        }
+    }
+    true
+}

@@ -57,7 +57,11 @@ fn said(name: &str, network: &str, ends_well: bool) -> [Vec<String>; RANKS] {
 
 /// One line of each rank.
 fn counts(name: &str, network: &str) {
-    let said = said(name, network, !name.ends_with("panics"));
+    let panics = name.ends_with("panics");
+    // Where a process fails, MPICH's launcher sometimes drops what it wrote last.
+    let tries = if panics && network.starts_with("mpi") { 5 } else { 1 };
+    let mut all = (0..tries).map(|_| said(name, network, !panics));
+    let said = all.find(|said| said.iter().all(|lines| !lines.is_empty())).unwrap_or_default();
     let line = |rank: usize| {
         let lines: Vec<_> = said[rank].iter().filter_map(|line| line.strip_prefix(" asked its network for ")).collect();
         let [line] = lines[..] else { panic!("{said:?}") };

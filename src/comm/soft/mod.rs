@@ -8,6 +8,7 @@
 //! | `model` | when a message leaves and arrives |
 //! | `events` | what happens next |
 //! | `cables` | what joins adapters with code of their own |
+//! | `fabric` | what adapters in software have in common |
 //! | `faults` | what goes wrong |
 //! | `ranks`, `stacks` | ranks that run one at a time |
 //!
@@ -16,6 +17,7 @@
 
 mod cables;
 mod events;
+pub(super) mod fabric;
 mod faults;
 mod links;
 mod machine;

@@ -10,7 +10,6 @@ use super::{
     packet::{Content, Packet},
     pair::{PairId, Path, SoftPair},
     port::{DATAGRAM, Receive, Signs, SoftPort, at_most, datagram_key, deliver, gid, pin, port_of},
-    socket::{Looker, is_far},
     traffic::FabricState,
 };
 use crate::comm::{
@@ -18,7 +17,10 @@ use crate::comm::{
         Access, Address, Completion, Datagram, Device, DeviceError, DeviceEvent, DeviceLimits, DeviceRegion, Done, Handle,
         NUMBERS, Pair, Queue, Result, State, To, Wakes, Work, WorkPiece,
     },
-    soft::Step,
+    soft::{
+        Step,
+        fabric::{Looker, is_far},
+    },
 };
 
 /// A sleeper looks after what other devices left to be tried again, that often at least.
@@ -152,7 +154,8 @@ impl Device for SoftDevice {
     }
 
     unsafe fn register(&self, start: *mut u8, len: usize, access: Access) -> Result<DeviceRegion> {
-        self.with(|port| port.keys.add(self.shared.number(), start, len, access))
+        // SAFETY: the caller's promise.
+        self.with(|port| unsafe { port.keys.add(self.shared.number(), start, len, access) })
     }
 
     fn deregister(&self, region: DeviceRegion) -> Result<()> {

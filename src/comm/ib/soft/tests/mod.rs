@@ -13,12 +13,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{Fabric, Rules, SoftDevice, port::port_of, socket::is_far};
+use super::{Fabric, Rules, SoftDevice, port::port_of};
 use crate::{
     comm::ib::device::{
         Access, Completion, Depths, Device, DeviceLimits, DeviceRegion, Done, Opcode, Pair, Queue, Result, Target, To, Wakes,
         Work, WorkFailure, WorkPiece,
     },
+    comm::soft::fabric::is_far,
     memory::kernels,
 };
 

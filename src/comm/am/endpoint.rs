@@ -1,4 +1,4 @@
-//! A rank's side of the active messages. One thread at a time works on it, a caller's or the agent's, so the wire is never entered twice.
+//! A rank's side of the active messages. One thread at a time works on it, a caller's or the helper's, so the wire is never entered twice.
 //!
 //! ```text
 //!   put, get ...  ->  queue of the peer  ->  frame being filled  --poll-->  wire
@@ -221,7 +221,7 @@ impl<W: Wire> Endpoint<W> {
         self.wire.leaving() + self.outbox.len()
     }
 
-    /// Returns true if something can only go on when what was sent before is done. The agent does not sleep through that.
+    /// Returns true if something can only go on when what was sent before is done. The helper does not sleep through that.
     pub(super) fn lags(&self) -> bool {
         !self.busy.is_empty() || !self.owing.is_empty() || self.outbox.len() > 0 || self.outbox.has_own()
     }

@@ -31,7 +31,7 @@ impl<W: Wire> Am<W> {
         self.report(submitted);
     }
 
-    /// An operation that only reads the caller's memory. Complete if all of it was written into a frame, which the agent sends if nobody
+    /// An operation that only reads the caller's memory. Complete if all of it was written into a frame, which the helper sends if nobody
     /// does before.
     fn submit_put(&self, to: usize, token: Token, submit: impl FnOnce(&mut Endpoint<W>, Route) -> Result<Issued>) -> Issued {
         let mut endpoint = self.endpoint();

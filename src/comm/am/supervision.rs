@@ -184,7 +184,7 @@ mod tests {
     use super::*;
     use crate::comm::{
         Announcement, Conduit, Network,
-        node::agent::Answers,
+        node::helper::Answers,
         testing::apart::{Machines, Slow},
     };
 

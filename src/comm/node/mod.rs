@@ -8,13 +8,13 @@
 //! rank's memory is at `base + rank * stride + offset`.
 
 mod access;
-pub(super) mod agent;
 mod alive;
 mod conduit;
 mod control;
 mod ending;
 mod errands;
 mod far;
+pub(super) mod helper;
 mod inbox;
 pub(crate) mod loopback;
 mod member;

@@ -19,7 +19,7 @@ use crate::comm::{
         frame::{Frame, Frames, Kind},
         wire::{Arrival, BulkId, BulkLimits, Class, Ended, Limits, Result, Tag, Wire},
     },
-    node::{Fabric, Member, agent::Agent},
+    node::{Fabric, Member, helper::Helper},
 };
 
 const LIMITS: Limits = Limits {
@@ -143,14 +143,14 @@ impl Machines {
     /// One rank's conduit, and the rank's last steps when its body has ended well.
     pub(crate) fn conduit(&self, rank: usize) -> (Arc<Conduit>, impl FnOnce() + use<>) {
         let (member, am) = self.network(rank);
-        let agent = Agent::answering(member.topology(), member.fabric(), am.clone()).expect("a thread");
+        let helper = Helper::answering(member.topology(), member.fabric(), am.clone()).expect("a thread");
         let conduit: Arc<Conduit> = Arc::new(Conduit::with_network(member, am.clone()));
         let (cables, ranks) = (self.cables.clone(), self.names.len());
         let leave = move || {
             am.leave(LeaveStep::Drain);
             cables.finished.fetch_add(1, Ordering::SeqCst);
             am.leave(LeaveStep::Serve(&|| cables.finished.load(Ordering::SeqCst) == ranks));
-            drop(agent);
+            drop(helper);
         };
         (conduit, leave)
     }

@@ -26,7 +26,7 @@ use rustix::{
     net::sockopt::{set_socket_send_buffer_size, socket_send_buffer_size},
 };
 
-use crate::comm::node::agent::ask_for_short_turns;
+use crate::comm::node::helper::ask_for_short_turns;
 
 /// The numbers of sockets have this bit, those of adapters in one process have not.
 const FAR: u64 = 1 << 63;

@@ -459,7 +459,7 @@ fn memory_is_given_back_while_its_neighbor_is_used() {
             for word in [0, WORDS - count] {
                 let _ = put(&ranks, 0, word, &values, Token(2));
             }
-            // The other rank answers meanwhile, as its agent would.
+            // The other rank answers meanwhile, as its helper would.
             let done = std::sync::atomic::AtomicBool::new(false);
             let [one, other] = &mut ranks;
             std::thread::scope(|scope| {

@@ -21,7 +21,7 @@ use std::{collections::VecDeque, sync::Arc, time::Duration};
 use super::{
     bulk::{BulkTable, Get, Then, was_late},
     frame::Frame,
-    long_frames::{LongFrames, Use},
+    long_frames::{FrameUse, LongFrames},
     memory::{Over, Segments},
     origins::{Origins, given_up},
     outbox::Outbox,
@@ -283,9 +283,9 @@ impl<W: Wire> Endpoint<W> {
     }
 
     /// Sends a long frame that was taken. Returns the words of its announcement.
-    pub(super) fn send_long_frame(&mut self, mut frame: Frame, to: usize, what: Use) -> Result<[u64; 2]> {
+    pub(super) fn send_long_frame(&mut self, mut frame: Frame, to: usize, what: FrameUse) -> Result<[u64; 2]> {
         let number = self.next_number();
-        let kind = if what == Use::Answers { BulkKind::Reply } else { BulkKind::Request };
+        let kind = if what == FrameUse::Answers { BulkKind::Reply } else { BulkKind::Request };
         frame.seal(0, false);
         let len = frame.sealed().len();
         self.send_from_frame(frame, len, to, what, Tag { kind, number })?;
@@ -293,7 +293,7 @@ impl<W: Wire> Endpoint<W> {
     }
 
     /// Sends the first bytes of a long frame that was taken.
-    pub(super) fn send_from_frame(&mut self, frame: Frame, len: usize, to: usize, what: Use, tag: Tag) -> Result<()> {
+    pub(super) fn send_from_frame(&mut self, frame: Frame, len: usize, to: usize, what: FrameUse, tag: Tag) -> Result<()> {
         let bytes = frame.bytes()[..len].as_ptr();
         let id = self.bulk.add(Then::FrameSent(frame, what));
         // SAFETY: the frame's memory is on the heap and stays as it is while the table holds it.

@@ -72,7 +72,7 @@ pub(crate) trait Answers: Send + Sync {
     fn announce_end(&self, culprit: usize, cause: &str);
 }
 
-/// See [`Shared::gone`].
+/// See [`HelperShared::gone`].
 pub(in crate::comm) type Gone = fn() -> Option<(Option<usize>, String)>;
 
 /// The helper threads of a rank.
@@ -85,7 +85,7 @@ pub(crate) struct Helper {
 }
 
 /// What the threads share.
-struct Shared {
+struct HelperShared {
     topology: Topology,
     fabric: Arc<Fabric>,
     answers: Option<Arc<dyn Answers>>,
@@ -130,7 +130,7 @@ impl Helper {
         let mut helper = Helper { threads: Vec::new(), fabric: fabric.clone(), stop: stop.clone(), bell: bell.clone() };
         let (own, together) = (topology.local(topology.rank()), fabric.ranks());
         let [before, next] = [own + together - 1, own + 1].map(|local| local % together);
-        let shared = Arc::new(Shared { topology: topology.clone(), fabric: fabric.clone(), answers, gone, stop, bell });
+        let shared = Arc::new(HelperShared { topology: topology.clone(), fabric: fabric.clone(), answers, gone, stop, bell });
         let first = shared.clone();
         helper.add(move || first.serve(Some(next).filter(|&next| watches && next != own)))?;
         if watches && before != next {
@@ -164,7 +164,7 @@ impl Drop for Helper {
     }
 }
 
-impl Shared {
+impl HelperShared {
     fn serve(&self, mut neighbor: Option<usize>) {
         let _ = set_current_timer_slack(std::num::NonZeroU64::new(1000));
         ask_for_short_turns();

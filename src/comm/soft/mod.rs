@@ -26,12 +26,12 @@ mod ranks;
 mod stacks;
 mod time;
 
-pub(super) use cables::{Adapters, Cables, Step, Wish};
+pub(super) use cables::{Adapters, Cables, SetupStep, Wish};
 pub(super) use events::Events;
 pub(crate) use faults::Faults;
 pub(super) use links::Shape;
 pub(super) use machine::{Adapter, AgentTimes, Block, Driven, Machine, Node, Processor};
-pub(super) use model::{Model, Next, Way};
+pub(super) use model::{Model, NextLeg, Way};
 pub(crate) use ranks::Form;
-pub(super) use ranks::Ranks;
+pub(super) use ranks::RankTurns;
 pub(super) use time::Picos;

@@ -16,7 +16,7 @@ use crate::comm::{
     Conduit, LeaveStep, Network, Topology,
     am::{
         Am,
-        frame::{Frame, Frames, Kind},
+        frame::{Frame, Frames, RecordKind},
         wire::{Arrival, BulkId, BulkLimits, Class, Ended, Limits, Result, Tag, Wire},
     },
     node::{Fabric, Member, helper::Helper},
@@ -34,7 +34,7 @@ const SILENCE: Duration = Duration::from_secs(120);
 
 /// A kind of record.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Record(Kind);
+pub(crate) struct Record(RecordKind);
 
 /// The delays of cables.
 #[derive(Clone, Copy, Debug)]
@@ -51,7 +51,7 @@ pub(crate) enum Slow {
 impl Slow {
     /// Everything that a cable can delay, by name.
     pub(crate) fn all(delay: Duration) -> Vec<(String, Slow)> {
-        let records = Kind::ALL.map(|kind| (format!("{kind:?}"), Slow::Records(Record(kind), delay)));
+        let records = RecordKind::ALL.map(|kind| (format!("{kind:?}"), Slow::Records(Record(kind), delay)));
         records.into_iter().chain([("bulk messages".into(), Slow::Bulk(delay))]).collect()
     }
 }

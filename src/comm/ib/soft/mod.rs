@@ -1,6 +1,6 @@
 //! The software device: verbs without an adapter, over the threads of one process or over processes of one machine.
 //!
-//! Devices that are opened in a [`Fabric`] reach each other. One that is opened [for other processes](Fabric::open_far) is alone on its
+//! Devices that are opened in a [`SoftFabric`] reach each other. One that is opened [for other processes](SoftFabric::open_far) is alone on its
 //! fabric, and reaches devices of others by a socket. They enforce what an adapter enforces, and promise no more: messages land in pieces,
 //! reads are overtaken, atomics are not coherent with processors.
 //!
@@ -116,7 +116,7 @@ const NAME: &str = "global-arrays-ib-";
 
 /// Adapters that reach each other.
 #[derive(Clone, Debug)]
-pub(super) struct Fabric(Arc<SharedFabric>);
+pub(super) struct SoftFabric(Arc<SharedFabric>);
 
 #[derive(Debug)]
 struct SharedFabric {
@@ -135,15 +135,15 @@ struct SharedFabric {
     virtual_now: AtomicU64,
 }
 
-impl Fabric {
+impl SoftFabric {
     pub(super) fn new(rules: Rules) -> Self {
-        Fabric::on(rules, None)
+        SoftFabric::on(rules, None)
     }
 
     /// Devices in virtual time, which the ranks of a job open, one each.
     pub(super) fn on_cables(rules: Rules, cables: Arc<dyn Cables>) -> Self {
         let limits = DeviceLimits { virtual_time: true, ..rules.limits };
-        Fabric::on(Rules { limits, ..rules }, Some(cables))
+        SoftFabric::on(Rules { limits, ..rules }, Some(cables))
     }
 
     /// The adapters that the cables are to tell what has arrived.
@@ -153,7 +153,7 @@ impl Fabric {
 
     fn on(rules: Rules, cables: Option<Arc<dyn Cables>>) -> Self {
         let state = Mutex::new(FabricState::new(rules.seed));
-        Fabric(Arc::new(SharedFabric {
+        SoftFabric(Arc::new(SharedFabric {
             rules,
             state,
             finished: Condvar::new(),
@@ -197,7 +197,7 @@ impl Fabric {
         let socket = Socket::new(NAME, number, longest).map_err(system)?;
         let granted = socket.send_buffer().map_err(system)?;
         at_most("bytes of a socket's send buffer (net.core.wmem_max)", 2 * longest, granted)?;
-        let fabric = Fabric::new(rules);
+        let fabric = SoftFabric::new(rules);
         // So a key that is good for one device is most likely good for no other, and is not to be guessed.
         fabric.0.numbers.store(keys as u32 >> 2 | 1, Ordering::Relaxed);
         let mut device = fabric.open(depths)?;

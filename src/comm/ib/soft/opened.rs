@@ -18,7 +18,7 @@ use crate::comm::{
         NUMBERS, Pair, Queue, Result, State, To, Wakes, Work, WorkPiece,
     },
     soft::{
-        Step,
+        SetupStep,
         fabric::{Looker, is_far},
     },
 };
@@ -75,7 +75,7 @@ impl SoftDevice {
     }
 
     /// In virtual time, its rank has made a step towards a connection.
-    fn steps(&self, step: Step) {
+    fn steps(&self, step: SetupStep) {
         self.shared.cables().into_iter().for_each(|cables| cables.steps(self.rank, step));
     }
 
@@ -165,14 +165,14 @@ impl Device for SoftDevice {
     }
 
     fn create(&self, depth: usize) -> Result<Pair> {
-        self.steps(Step::Prepares);
+        self.steps(SetupStep::Prepares);
         self.with(|port| port.create(depth, self.shared.number().into()))
     }
 
     fn modify(&self, pair: Pair, to: To<'_>) -> Result<()> {
         self.with(|port| self.step(port.pair(pair)?, to))?;
         if let State::ReadyToReceive | State::ReadyToSend = to.state() {
-            self.steps(Step::Connects);
+            self.steps(SetupStep::Connects);
         }
         if to.state() == State::Reset {
             self.quiet(pair).port(self.id)?.pair(pair)?.reset(self.shared.number().into());

@@ -10,7 +10,7 @@ use crate::comm::{
     am::Am,
     ib::{
         links::{DEPTHS, Links},
-        soft::{Fabric, Rules, SoftDevice},
+        soft::{Rules, SoftDevice, SoftFabric},
     },
     node::{self, Member, helper::Answers},
     protocol::connection::{ConnectionSettings, SetupWay},
@@ -27,7 +27,7 @@ type Rank = Am<Links<SoftDevice>>;
 
 /// Two ranks, each on a machine of its own.
 fn ranks() -> [Rank; 2] {
-    let fabric = Fabric::new(Rules::default());
+    let fabric = SoftFabric::new(Rules::default());
     let directory = Arc::new(Directory::shared(2).unwrap());
     [0, 1].map(|endpoint| {
         let settings = ConnectionSettings { endpoint, endpoints: 2, token: 7, way: SetupWay::Overlapped, budget: 2 };

@@ -1,4 +1,4 @@
-//! What the agent's thread does for its rank: it answers others, and sleeps in between. Where ranks share cores, a waiting thread of the
+//! What the helper does for its rank: it answers others, and sleeps in between. Where ranks share cores, a waiting thread of the
 //! program sleeps in its place.
 
 use std::{
@@ -16,10 +16,10 @@ use super::{
 };
 use crate::comm::{
     kit::mutex::Mutex,
-    node::agent::{Answers, BEAT},
+    node::helper::{Answers, BEAT},
 };
 
-/// The time for which the agent neither answers nor takes the place in the network, after a thread of the program found it taken.
+/// The time for which the helper neither answers nor takes the place in the network, after a thread of the program found it taken.
 const PLACE: Duration = Duration::from_micros(500);
 
 impl<W: Wire> Am<W> {
@@ -73,7 +73,7 @@ impl<W: Wire> Am<W> {
             } else if last.is_none_or(|last| last.elapsed() > self.keen) {
                 return last.is_some();
             }
-            // The agent has other things to do.
+            // The helper has other things to do.
             if begin.elapsed() > BEAT / 4 {
                 return true;
             }

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{frame::Frame, long_frames::Use, wire::BulkId};
+use super::{frame::Frame, long_frames::FrameUse, wire::BulkId};
 use crate::comm::{Token, kit::slab::Slab};
 
 /// What the end of a bulk message means.
@@ -26,7 +26,7 @@ pub(super) enum Then {
     /// The peer has what it asked for, and will see for itself.
     Served,
     /// A long frame has left.
-    FrameSent(Frame, Use),
+    FrameSent(Frame, FrameUse),
     /// A long frame of answers has come.
     Answered { from: usize, frame: Frame },
     /// What a request of such a peer announced has come: its inbox knows the message.

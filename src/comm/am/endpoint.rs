@@ -1,4 +1,4 @@
-//! A rank's side of the active messages. One thread at a time works on it, a caller's or the agent's, so the wire is never entered twice.
+//! A rank's side of the active messages. One thread at a time works on it, a caller's or the helper's, so the wire is never entered twice.
 //!
 //! ```text
 //!   put, get ...  ->  queue of the peer  ->  frame being filled  --poll-->  wire
@@ -21,7 +21,7 @@ use std::{collections::VecDeque, sync::Arc, time::Duration};
 use super::{
     bulk::{BulkTable, Get, Then, was_late},
     frame::Frame,
-    long_frames::{LongFrames, Use},
+    long_frames::{FrameUse, LongFrames},
     memory::{Over, Segments},
     origins::{Origins, given_up},
     outbox::Outbox,
@@ -221,7 +221,7 @@ impl<W: Wire> Endpoint<W> {
         self.wire.leaving() + self.outbox.len()
     }
 
-    /// Returns true if something can only go on when what was sent before is done. The agent does not sleep through that.
+    /// Returns true if something can only go on when what was sent before is done. The helper does not sleep through that.
     pub(super) fn lags(&self) -> bool {
         !self.busy.is_empty() || !self.owing.is_empty() || self.outbox.len() > 0 || self.outbox.has_own()
     }
@@ -283,9 +283,9 @@ impl<W: Wire> Endpoint<W> {
     }
 
     /// Sends a long frame that was taken. Returns the words of its announcement.
-    pub(super) fn send_long_frame(&mut self, mut frame: Frame, to: usize, what: Use) -> Result<[u64; 2]> {
+    pub(super) fn send_long_frame(&mut self, mut frame: Frame, to: usize, what: FrameUse) -> Result<[u64; 2]> {
         let number = self.next_number();
-        let kind = if what == Use::Answers { BulkKind::Reply } else { BulkKind::Request };
+        let kind = if what == FrameUse::Answers { BulkKind::Reply } else { BulkKind::Request };
         frame.seal(0, false);
         let len = frame.sealed().len();
         self.send_from_frame(frame, len, to, what, Tag { kind, number })?;
@@ -293,7 +293,7 @@ impl<W: Wire> Endpoint<W> {
     }
 
     /// Sends the first bytes of a long frame that was taken.
-    pub(super) fn send_from_frame(&mut self, frame: Frame, len: usize, to: usize, what: Use, tag: Tag) -> Result<()> {
+    pub(super) fn send_from_frame(&mut self, frame: Frame, len: usize, to: usize, what: FrameUse, tag: Tag) -> Result<()> {
         let bytes = frame.bytes()[..len].as_ptr();
         let id = self.bulk.add(Then::FrameSent(frame, what));
         // SAFETY: the frame's memory is on the heap and stays as it is while the table holds it.

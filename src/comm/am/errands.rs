@@ -11,10 +11,10 @@ use std::{
 use super::{
     Am,
     endpoint::Endpoint,
-    frame::Kind,
+    frame::RecordKind,
     one_sided::one_sided,
     peer::Op,
-    regions::{Opening, Region, Shutting},
+    regions::{OpeningRange, Region, Shutting},
     route::Route,
     wire::{Result, Wire},
 };
@@ -70,10 +70,10 @@ impl<W: Wire> Endpoint<W> {
             self.owned.seen = brought;
             self.take_errands()?;
         }
-        if let Some(Opening { number, range, whole }) = self.owned.opening.pop_front() {
+        if let Some(OpeningRange { number, range, whole }) = self.owned.opening.pop_front() {
             self.found += 1;
             let piece = range.start..range.end.min(range.start + AT_ONCE);
-            let rest = Opening { number, range: piece.end..range.end, whole };
+            let rest = OpeningRange { number, range: piece.end..range.end, whole };
             match self.open(number, piece) {
                 Ok(()) if rest.range.is_empty() => self.finish(number, Ok(())),
                 Ok(()) => self.owned.opening.push_front(rest),
@@ -111,7 +111,7 @@ impl<W: Wire> Endpoint<W> {
             let local = self.segments.local(number).filter(|_| !is_at_it);
             match local.and_then(|local| self.segments.fabric().errand(local)) {
                 Some(Errand::Open(range)) => {
-                    self.owned.opening.push_back(Opening { number, range: range.clone(), whole: range });
+                    self.owned.opening.push_back(OpeningRange { number, range: range.clone(), whole: range });
                 }
                 Some(Errand::Shut(range)) => self.revoke(number, range, Ok(()))?,
                 None => {}
@@ -148,7 +148,7 @@ impl<W: Wire> Endpoint<W> {
         self.owned.shutting.push(Shutting { number, range, taken, outcome });
         for to in told {
             let words = [number.into(), version, 0, 0, 0];
-            self.submit(Route::endpoint(to), Op::Small { kind: Kind::Revoke, aux: 0, words })?;
+            self.submit(Route::endpoint(to), Op::Small { kind: RecordKind::Revoke, aux: 0, words })?;
         }
         Ok(())
     }

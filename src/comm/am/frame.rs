@@ -30,7 +30,7 @@ pub(in crate::comm) const MOST_LEVELS: usize = crate::comm::BLOCK_LEVELS;
 /// What a record asks for or answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub(in crate::comm) enum Kind {
+pub(in crate::comm) enum RecordKind {
     /// offset; payload: write it there.
     Put = 1,
     /// offset, run, first run; levels; payload: write whole runs from the first one on.
@@ -81,31 +81,31 @@ pub(in crate::comm) enum Kind {
     Revoked = 23,
 }
 
-impl Kind {
-    pub(in crate::comm) const ALL: [Kind; 23] = [
-        Kind::Put,
-        Kind::PutBlock,
-        Kind::Get,
-        Kind::GetBlock,
-        Kind::Data,
-        Kind::Accumulate,
-        Kind::Atomic,
-        Kind::Value,
-        Kind::PutLong,
-        Kind::GetLong,
-        Kind::LongFrame,
-        Kind::Flush,
-        Kind::Mail,
-        Kind::End,
-        Kind::PutSignal,
-        Kind::PutBlockLong,
-        Kind::AccumulateLong,
-        Kind::GetBlockLong,
-        Kind::Note,
-        Kind::Regions,
-        Kind::RegionsAre,
-        Kind::Revoke,
-        Kind::Revoked,
+impl RecordKind {
+    pub(in crate::comm) const ALL: [RecordKind; 23] = [
+        RecordKind::Put,
+        RecordKind::PutBlock,
+        RecordKind::Get,
+        RecordKind::GetBlock,
+        RecordKind::Data,
+        RecordKind::Accumulate,
+        RecordKind::Atomic,
+        RecordKind::Value,
+        RecordKind::PutLong,
+        RecordKind::GetLong,
+        RecordKind::LongFrame,
+        RecordKind::Flush,
+        RecordKind::Mail,
+        RecordKind::End,
+        RecordKind::PutSignal,
+        RecordKind::PutBlockLong,
+        RecordKind::AccumulateLong,
+        RecordKind::GetBlockLong,
+        RecordKind::Note,
+        RecordKind::Regions,
+        RecordKind::RegionsAre,
+        RecordKind::Revoke,
+        RecordKind::Revoked,
     ];
 
     fn of(code: u8) -> Option<Self> {
@@ -160,7 +160,7 @@ impl Frame {
     /// Appends a record and gives the place of its payload. The caller looked that it fits.
     pub(in crate::comm) fn push(
         &mut self,
-        kind: Kind,
+        kind: RecordKind,
         aux: u8,
         words: &[u64],
         levels: &[(usize, isize)],
@@ -267,7 +267,7 @@ impl Records<'_> {
 /// A record that arrived.
 #[derive(Debug)]
 pub(in crate::comm) struct Record<'f> {
-    pub(in crate::comm) kind: Kind,
+    pub(in crate::comm) kind: RecordKind,
     /// Whom it is for, among the ranks that its receiver answers for.
     pub(in crate::comm) number: u16,
     pub(in crate::comm) aux: u8,
@@ -278,15 +278,15 @@ pub(in crate::comm) struct Record<'f> {
 
 /// A record whose payload has not come.
 #[derive(Debug)]
-pub(in crate::comm) struct Held {
-    kind: Kind,
+pub(in crate::comm) struct HeldRecord {
+    kind: RecordKind,
     number: u16,
     aux: u8,
     words: Box<[u64]>,
     levels: Box<[u64]>,
 }
 
-impl Held {
+impl HeldRecord {
     /// The record with its payload.
     pub(in crate::comm) fn with<'r>(&'r self, payload: &'r [u8]) -> Record<'r> {
         Record { kind: self.kind, number: self.number, aux: self.aux, words: &self.words, levels: &self.levels, payload }
@@ -295,8 +295,8 @@ impl Held {
 
 impl Record<'_> {
     /// Keeps it as a record of another kind, without its payload.
-    pub(in crate::comm) fn hold(&self, kind: Kind) -> Held {
-        Held { kind, number: self.number, aux: self.aux, words: self.words.into(), levels: self.levels.into() }
+    pub(in crate::comm) fn hold(&self, kind: RecordKind) -> HeldRecord {
+        HeldRecord { kind, number: self.number, aux: self.aux, words: self.words.into(), levels: self.levels.into() }
     }
 
     /// The first `N` words, if there are that many.
@@ -323,7 +323,7 @@ impl<'f> Iterator for Records<'f> {
         let (levels, rest) = rest.split_at_checked(2 * usize::from(levels))?;
         let (body, rest) = rest.split_at_checked(payload.div_ceil(WORD))?;
         self.words = rest;
-        Some(Record { kind: Kind::of(kind)?, number, aux, words, levels, payload: &bytemuck::cast_slice(body)[..payload] })
+        Some(Record { kind: RecordKind::of(kind)?, number, aux, words, levels, payload: &bytemuck::cast_slice(body)[..payload] })
     }
 }
 
@@ -334,28 +334,28 @@ mod tests {
     #[test]
     fn records_come_out_as_they_went_in() {
         let mut frame = Frame::new(8000);
-        frame.push(Kind::Put, 0, &[40], &[], 3).copy_from_slice(b"abc");
+        frame.push(RecordKind::Put, 0, &[40], &[], 3).copy_from_slice(b"abc");
         frame.direct(4095);
-        frame.push(Kind::PutBlock, 7, &[8, 16, 0], &[(3, -24), (2, 5)], 8).fill(9);
+        frame.push(RecordKind::PutBlock, 7, &[8, 16, 0], &[(3, -24), (2, 5)], 8).fill(9);
         frame.direct(1);
-        frame.push(Kind::Flush, 0, &[6], &[], 0);
+        frame.push(RecordKind::Flush, 0, &[6], &[], 0);
         frame.seal(5, true);
         let len = frame.sealed().len();
         let (acknowledged, credit, records) = frame.read(len).unwrap();
         assert_eq!((acknowledged, credit), (5, true));
         let records: Vec<_> = records.collect();
         assert_eq!(records.len(), 3);
-        assert_eq!((records[0].kind, records[0].words::<1>(), records[0].payload), (Kind::Put, Some([40]), &b"abc"[..]));
+        assert_eq!((records[0].kind, records[0].words::<1>(), records[0].payload), (RecordKind::Put, Some([40]), &b"abc"[..]));
         assert_eq!(records.iter().map(|record| record.number).collect::<Vec<_>>(), [0, 4095, 1]);
         assert_eq!(records[1].levels().collect::<Vec<_>>(), [(3, -24), (2, 5)]);
         assert_eq!((records[1].aux, records[1].payload), (7, &[9; 8][..]));
-        assert_eq!((records[2].kind, records[2].words::<2>()), (Kind::Flush, None));
+        assert_eq!((records[2].kind, records[2].words::<2>()), (RecordKind::Flush, None));
     }
 
     #[test]
     fn what_does_not_fit_ends_the_reading() {
         let mut frame = Frame::new(800);
-        frame.push(Kind::Put, 0, &[40], &[], 100);
+        frame.push(RecordKind::Put, 0, &[40], &[], 100);
         frame.seal(0, false);
         let len = frame.sealed().len();
         assert!(frame.read(len - 8).is_none());
@@ -370,7 +370,7 @@ mod tests {
         let mut frame = Frame::new(400);
         assert_eq!(frame.room(3, 1), Frame::room_when_empty(400, 3, 1));
         let room = frame.room(1, 0);
-        frame.push(Kind::Put, 0, &[0], &[], room);
+        frame.push(RecordKind::Put, 0, &[0], &[], room);
         assert_eq!(frame.room(0, 0), 0);
     }
 }

@@ -7,9 +7,9 @@ use std::ops::Range;
 use super::{
     bulk::Then,
     endpoint::{End, Endpoint},
-    frame::{Frame, Kind, Record},
+    frame::{Frame, Record, RecordKind},
     inbox::Handled,
-    long_frames::{LONG_FRAME, Use},
+    long_frames::{FrameUse, LONG_FRAME},
     memory::{Segment, pack, unpack},
     runs::Runs,
     wire::{BulkKind, Result, Tag, Wire},
@@ -30,31 +30,31 @@ impl<W: Wire> Endpoint<W> {
     /// Does what a record asks for.
     pub(super) fn handle(&mut self, from: usize, record: &Record<'_>) -> Result<Handled> {
         match record.kind {
-            Kind::Put => {
+            RecordKind::Put => {
                 let Some([offset]) = record.words() else { return Ok(Handled::Wrong) };
                 let runs = Runs::one(record.payload.len());
                 Ok(self.write(record.number, offset, &runs, 0, record.payload).into())
             }
-            Kind::PutBlock => {
+            RecordKind::PutBlock => {
                 let Some(([offset, _, at], runs)) = block(record) else { return Ok(Handled::Wrong) };
                 Ok(self.write(record.number, offset, &runs, at, record.payload).into())
             }
-            Kind::PutSignal => Ok(self.put_signal(record).into()),
-            Kind::Get => {
+            RecordKind::PutSignal => Ok(self.put_signal(record).into()),
+            RecordKind::Get => {
                 let Some([offset, len, at, origin]) = record.words() else { return Ok(Handled::Wrong) };
                 self.read(from, record.number, offset, &Runs::one(len), 0..len, [origin, at])
             }
-            Kind::GetBlock => {
+            RecordKind::GetBlock => {
                 let Some(([offset, _, at, len, origin], runs)) = block(record) else { return Ok(Handled::Wrong) };
                 self.read(from, record.number, offset, &runs, at..at.saturating_add(len), [origin, at])
             }
-            Kind::Data => {
+            RecordKind::Data => {
                 let Some([origin, at]) = record.words() else { return Ok(Handled::Wrong) };
                 self.data_came(from, origin, at, record.payload);
                 Ok(Handled::Done)
             }
-            Kind::Accumulate => Ok(self.accumulate(record).into()),
-            Kind::Atomic => {
+            RecordKind::Accumulate => Ok(self.accumulate(record).into()),
+            RecordKind::Atomic => {
                 let Some(&[offset, operand, comparand, origin, width]) = record.words.first_chunk::<5>() else {
                     return Ok(Handled::Wrong);
                 };
@@ -62,9 +62,9 @@ impl<W: Wire> Endpoint<W> {
                 let segment = self.segments.of(record.number);
                 let apply = |segment: Segment| segment.apply(offset as usize, op, width as usize, operand, comparand);
                 let Some(value) = segment.and_then(apply) else { return Ok(Handled::Wrong) };
-                self.answer(from, Kind::Value, &[origin, value], 0, |_| ()).map(|()| Handled::Done)
+                self.answer(from, RecordKind::Value, &[origin, value], 0, |_| ()).map(|()| Handled::Done)
             }
-            Kind::Value => {
+            RecordKind::Value => {
                 let Some([origin, value]) = record.words.first_chunk::<2>() else { return Ok(Handled::Wrong) };
                 let event = self.origins.value_came(*origin, *value);
                 if matches!(event, Some(Event::RemoteDone(Token::ACKNOWLEDGED))) {
@@ -77,11 +77,13 @@ impl<W: Wire> Endpoint<W> {
                 self.events.extend(event.filter(|event| !matches!(event, Event::RemoteDone(Token::SETTLED))));
                 Ok(Handled::Done)
             }
-            Kind::GetLong => self.get_long(from, record),
-            Kind::GetBlockLong => self.get_block_long(from, record),
+            RecordKind::GetLong => self.get_long(from, record),
+            RecordKind::GetBlockLong => self.get_block_long(from, record),
             // Their turn is the inbox's.
-            Kind::PutLong | Kind::LongFrame | Kind::PutBlockLong | Kind::AccumulateLong => Ok(Handled::Wrong),
-            Kind::Flush => {
+            RecordKind::PutLong | RecordKind::LongFrame | RecordKind::PutBlockLong | RecordKind::AccumulateLong => {
+                Ok(Handled::Wrong)
+            }
+            RecordKind::Flush => {
                 let Some([origin]) = record.words.first_chunk::<1>() else { return Ok(Handled::Wrong) };
                 // What its sender wrote to others is not with them yet.
                 if self.held.iter().any(|&(_, of, _)| of == from) {
@@ -89,17 +91,17 @@ impl<W: Wire> Endpoint<W> {
                 }
                 // Release pairs with the acquire of a thread that learns of it: everything before was stored by this thread.
                 std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
-                self.answer(from, Kind::Value, &[*origin, 0], 0, |_| ()).map(|()| Handled::Done)
+                self.answer(from, RecordKind::Value, &[*origin, 0], 0, |_| ()).map(|()| Handled::Done)
             }
-            Kind::Mail => {
+            RecordKind::Mail => {
                 let Some(&[key, a, b, c]) = record.words.first_chunk::<4>() else { return Ok(Handled::Wrong) };
                 Ok(self.deliver(from, record.number, Mail { key, words: [a, b, c] }))
             }
-            Kind::Regions => self.tell_regions(from, record.number),
-            Kind::RegionsAre => Ok(self.know_regions(from, record).into()),
-            Kind::Revoke => Ok(self.forget_regions(from, record).into()),
-            Kind::Revoked => Ok(self.revocation_answered(record).into()),
-            Kind::Note => {
+            RecordKind::Regions => self.tell_regions(from, record.number),
+            RecordKind::RegionsAre => Ok(self.know_regions(from, record).into()),
+            RecordKind::Revoke => Ok(self.forget_regions(from, record).into()),
+            RecordKind::Revoked => Ok(self.revocation_answered(record).into()),
+            RecordKind::Note => {
                 let Some(note) = record.words.first_chunk().and_then(|words| Note::of_record(*words, record.payload)) else {
                     return Ok(Handled::Wrong);
                 };
@@ -121,11 +123,11 @@ impl<W: Wire> Endpoint<W> {
                 };
                 for answer in answers {
                     let (words, text) = answer.record();
-                    self.answer(from, Kind::Note, &words, text.len(), |to| to.copy_from_slice(text))?;
+                    self.answer(from, RecordKind::Note, &words, text.len(), |to| to.copy_from_slice(text))?;
                 }
                 Ok(Handled::Done)
             }
-            Kind::End => {
+            RecordKind::End => {
                 let words = record.words().filter(|[culprit, _]| *culprit < self.topology.size());
                 let Some([culprit, lost]) = words else { return Ok(Handled::Wrong) };
                 let cause = || String::from_utf8_lossy(record.payload).into_owned();
@@ -167,13 +169,13 @@ impl<W: Wire> Endpoint<W> {
             if self.limits.bulk.is_none() {
                 return Ok(Handled::Wrong);
             }
-            let answered = self.answer_beside(from, Kind::Data, &words, len, fill)?;
+            let answered = self.answer_beside(from, RecordKind::Data, &words, len, fill)?;
             return Ok(if answered.is_some() { Handled::Done } else { Handled::Later });
         }
         if self.crowd() >= CROWD {
             return Ok(Handled::Later);
         }
-        self.answer(from, Kind::Data, &words, len, fill).map(|()| Handled::Done)
+        self.answer(from, RecordKind::Data, &words, len, fill).map(|()| Handled::Done)
     }
 
     /// Mail for a rank that this one answers for. While the inbox of that rank is full it is held here.
@@ -213,7 +215,7 @@ impl<W: Wire> Endpoint<W> {
             self.wrong(from, "a long answer that ends too early");
             return Ok(());
         };
-        for record in records.filter(|record| record.kind == Kind::Data) {
+        for record in records.filter(|record| record.kind == RecordKind::Data) {
             self.handle(from, &record)?;
         }
         Ok(())
@@ -249,7 +251,7 @@ impl<W: Wire> Endpoint<W> {
         let (base, len) = (segment.base(), segment.len());
         let all = runs.bytes()?;
         (runs.lie_inside(offset, len) && at <= all && record.payload.len() <= all - at).then_some(())?;
-        let segment = addition::Segment { base, len };
+        let segment = addition::NodeSegment { base, len };
         let bytes = record.payload.len();
         let add = |at: isize, levels: &[(usize, isize)], run: usize, packed: usize| {
             let offset = offset.wrapping_add_signed(at);
@@ -270,7 +272,7 @@ impl<W: Wire> Endpoint<W> {
             added = add(runs.start(at / run) + (at % run) as isize, &[], bytes, 0);
         }
         // After the end of the job nobody asks for the sum.
-        (added != Err(addition::Refused::Malformed)).then_some(())
+        (added != Err(addition::AdditionRefused::Malformed)).then_some(())
     }
 
     /// Packs what was asked for, and sends it without records.
@@ -278,10 +280,10 @@ impl<W: Wire> Endpoint<W> {
         let Some(([offset, _, at, len, number], runs)) = block(record) else { return Ok(Handled::Wrong) };
         let base = self.part(record.number, offset, &runs, at, len).filter(|_| len <= LONG_FRAME);
         let Some(base) = base else { return Ok(Handled::Wrong) };
-        let Some(mut frame) = self.long_frames.take(Use::Answers) else { return Ok(Handled::Later) };
+        let Some(mut frame) = self.long_frames.take(FrameUse::Answers) else { return Ok(Handled::Later) };
         // SAFETY: as in `write`.
         unsafe { pack(base, &runs, at, &mut frame.bytes_mut()[..len]) };
-        self.send_from_frame(frame, len, from, Use::Answers, Tag { kind: BulkKind::Get, number: number as u64 })?;
+        self.send_from_frame(frame, len, from, FrameUse::Answers, Tag { kind: BulkKind::Get, number: number as u64 })?;
         Ok(Handled::Done)
     }
 

@@ -3,12 +3,12 @@
 use super::{
     bulk::Then,
     endpoint::{End, Endpoint},
-    frame::{Frame, Kind, Record},
-    long_frames::{LONG_FRAME, Use},
-    peer::{Buffer, Waiting},
+    frame::{Frame, Record, RecordKind},
+    long_frames::{FrameUse, LONG_FRAME},
+    peer::{ReceivedFrame, Waiting},
     wire::{BulkKind, Result, Tag, Wire},
 };
-use crate::comm::protocol::rendezvous::{Next, Place};
+use crate::comm::protocol::rendezvous::{Next, ReceivePlace};
 
 /// What became of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,7 +45,7 @@ impl<W: Wire> Endpoint<W> {
         }
         for record in records {
             let handled = match record.kind {
-                Kind::LongFrame => self.expect_answer(from, &record)?,
+                RecordKind::LongFrame => self.expect_answer(from, &record)?,
                 _ => self.handle(from, &record)?,
             };
             if handled != Handled::Done {
@@ -111,8 +111,10 @@ impl<W: Wire> Endpoint<W> {
 
     fn handle_in_turn(&mut self, from: usize, record: &Record<'_>) -> Result<Handled> {
         match record.kind {
-            Kind::PutLong => self.receive_into_segment(from, record),
-            Kind::LongFrame | Kind::PutBlockLong | Kind::AccumulateLong => self.receive_into_buffer(from, record),
+            RecordKind::PutLong => self.receive_into_segment(from, record),
+            RecordKind::LongFrame | RecordKind::PutBlockLong | RecordKind::AccumulateLong => {
+                self.receive_into_buffer(from, record)
+            }
             _ if self.peer(from).inbox.may_handle() => self.handle(from, record),
             _ => Ok(Handled::Later),
         }
@@ -128,7 +130,7 @@ impl<W: Wire> Endpoint<W> {
         if !self.peer(from).inbox.may_receive(Some(&range), others_wait) {
             return Ok(Handled::Later);
         }
-        self.receive(from, memory, len, number, Place::Segment(range))
+        self.receive(from, memory, len, number, ReceivePlace::Segment(range))
     }
 
     fn receive_into_buffer(&mut self, from: usize, record: &Record<'_>) -> Result<Handled> {
@@ -143,14 +145,21 @@ impl<W: Wire> Endpoint<W> {
         if !self.peer(from).inbox.may_receive(None, others_wait) {
             return Ok(Handled::Later);
         }
-        let Some(mut frame) = self.long_frames.take(Use::Inbox) else { return Ok(Handled::Later) };
+        let Some(mut frame) = self.long_frames.take(FrameUse::PeerRequests) else { return Ok(Handled::Later) };
         let memory = frame.buffer().0;
         let payload_of = payload.map(|(kind, _)| record.hold(kind));
-        self.receive(from, memory, len, number, Place::Buffer(Buffer { frame, payload_of }))
+        self.receive(from, memory, len, number, ReceivePlace::Buffer(ReceivedFrame { frame, payload_of }))
     }
 
     /// Begins to receive what a record announces, into memory that the inbox knows from now on.
-    fn receive(&mut self, from: usize, memory: *mut u8, len: usize, number: usize, to: Place<Buffer>) -> Result<Handled> {
+    fn receive(
+        &mut self,
+        from: usize,
+        memory: *mut u8,
+        len: usize,
+        number: usize,
+        to: ReceivePlace<ReceivedFrame>,
+    ) -> Result<Handled> {
         let message = self.peer(from).inbox.receives(len, to);
         let id = self.bulk.add(Then::Announced { from, message });
         let tag = Tag { kind: BulkKind::Request, number: number as u64 };
@@ -168,8 +177,8 @@ impl<W: Wire> Endpoint<W> {
     }
 
     /// Handles what has come into a long frame, and gives the frame back.
-    fn take_in(&mut self, from: usize, buffer: Buffer, len: usize) -> Result<()> {
-        let Buffer { frame, payload_of } = buffer;
+    fn take_in(&mut self, from: usize, buffer: ReceivedFrame, len: usize) -> Result<()> {
+        let ReceivedFrame { frame, payload_of } = buffer;
         match payload_of {
             Some(held) => {
                 if self.handle(from, &held.with(&frame.bytes()[..len]))? != Handled::Done {
@@ -183,7 +192,7 @@ impl<W: Wire> Endpoint<W> {
                 }
                 for record in records.into_iter().flatten() {
                     let handled = match record.kind {
-                        Kind::PutBlock | Kind::Accumulate => self.handle(from, &record)?,
+                        RecordKind::PutBlock | RecordKind::Accumulate => self.handle(from, &record)?,
                         _ => Handled::Wrong,
                     };
                     if handled != Handled::Done {
@@ -192,7 +201,7 @@ impl<W: Wire> Endpoint<W> {
                 }
             }
         }
-        self.long_frames.give(frame, Use::Inbox);
+        self.long_frames.give(frame, FrameUse::PeerRequests);
         Ok(())
     }
 
@@ -215,10 +224,12 @@ impl<W: Wire> Endpoint<W> {
 }
 
 /// Of a record whose payload is a message beside the frames: what it is with its payload, and that one's length and number.
-fn payload_beside(record: &Record<'_>) -> Option<(Kind, [usize; 2])> {
+fn payload_beside(record: &Record<'_>) -> Option<(RecordKind, [usize; 2])> {
     match record.kind {
-        Kind::PutBlockLong => record.words().map(|[_, _, _, len, number]| (Kind::PutBlock, [len, number])),
-        Kind::AccumulateLong => record.words().map(|[_, _, _, _, _, _, len, number]| (Kind::Accumulate, [len, number])),
+        RecordKind::PutBlockLong => record.words().map(|[_, _, _, len, number]| (RecordKind::PutBlock, [len, number])),
+        RecordKind::AccumulateLong => {
+            record.words().map(|[_, _, _, _, _, _, len, number]| (RecordKind::Accumulate, [len, number]))
+        }
         _ => None,
     }
 }

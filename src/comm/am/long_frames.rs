@@ -18,13 +18,13 @@ const KEPT: usize = 3 * MOST;
 
 /// What a long frame is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Use {
+pub(super) enum FrameUse {
     /// Sent, with requests.
     Requests,
     /// Sent, with answers.
     Answers,
     /// To receive requests into.
-    Inbox,
+    PeerRequests,
 }
 
 /// The long frames of a rank, bounded for each use.
@@ -42,7 +42,7 @@ impl Default for LongFrames {
 
 impl LongFrames {
     /// An empty frame, if there is one for that use.
-    pub(super) fn take(&mut self, what: Use) -> Option<Frame> {
+    pub(super) fn take(&mut self, what: FrameUse) -> Option<Frame> {
         (self.used[what as usize] < MOST).then(|| {
             self.used[what as usize] += 1;
             self.spare.take()
@@ -50,7 +50,7 @@ impl LongFrames {
     }
 
     /// Gives a frame back that was taken.
-    pub(super) fn give(&mut self, frame: Frame, what: Use) {
+    pub(super) fn give(&mut self, frame: Frame, what: FrameUse) {
         self.used[what as usize] -= 1;
         self.spare.give(frame);
     }

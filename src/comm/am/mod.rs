@@ -5,7 +5,7 @@
 //! (`endpoint`). A wire that reaches the memory of peers by itself takes puts and gets instead (`one_sided`). A rank or its node's agent
 //! answers (`route`). An agent puts mail for another rank into that rank's inbox.
 //!
-//! A thread that waits in this crate handles what arrives. While a rank computes, its helper thread does so (`comm::node::agent`). Without
+//! A thread that waits in this crate handles what arrives. While a rank computes, its helper thread does so (`comm::node::helper`). Without
 //! one, targets answer only when they call this crate, which [`Capabilities::progress`] says.
 //!
 //! The target handles the records of one rank in their order, and a bulk message has the place of its record (`protocol::rendezvous`).
@@ -20,7 +20,7 @@
 //! | `wire` | what a network writes |
 //! | `frame`, `runs` | the layout of records; strided blocks |
 //! | `endpoint` | a rank's side |
-//! | `answers` | the agent's thread, and the sleep of others |
+//! | `answers` | the helper, and the sleep of others |
 //! | `route` | which endpoint answers for a rank |
 //! | `submit`, `peer`, `write`, `pump`, `outbox` | what leaves |
 //! | `inbox`, `handle`, `memory` | what arrives |
@@ -134,7 +134,7 @@ pub(crate) struct Am<W> {
 }
 
 impl<W: Wire> Am<W> {
-    /// The network of a rank. With an agent that makes progress, or not; waits of a job with a timeout may be given up.
+    /// The network of a rank. With a helper that makes progress, or not; waits of a job with a timeout may be given up.
     pub(super) fn new(wire: W, member: &Member, has_agent: bool, may_give_up: bool, silence: Option<Duration>) -> Self {
         let (topology, fabric) = (member.topology().clone(), member.fabric().clone());
         let (limits, connects, sleeper) = (wire.limits(), wire.connections().is_some(), wire.sleeper());
@@ -159,7 +159,7 @@ impl<W: Wire> Am<W> {
             is_one_sided: limits.one_sided.is_some(),
             longest_packed: limits.packed(),
             looked: AtomicU64::new(0),
-            // What wakes the agent need not be waited for.
+            // What wakes the helper need not be waited for.
             keen: if member.capabilities().crowded || sleeper.is_some() { Duration::ZERO } else { KEEN },
             sleeper: sleeper.map(Mutex::new),
             dozes: AtomicBool::new(false),
@@ -218,7 +218,7 @@ impl<W: Wire> Am<W> {
         }
         let polled = endpoint.poll(hurry, !by_agent);
         self.lags.store(endpoint.lags(), Ordering::Relaxed);
-        // While more has come than this look took, the agent is needed too.
+        // While more has come than this look took, the helper is needed too.
         if matches!(polled, Ok(true)) && !by_agent && !endpoint.has_more {
             self.looked.store(self.start.elapsed().as_nanos() as u64, Ordering::Relaxed);
         }

@@ -17,7 +17,7 @@ use super::{
     Am,
     bulk::Then,
     endpoint::Endpoint,
-    frame::{Kind, MOST_RANKS, Record},
+    frame::{MOST_RANKS, Record, RecordKind},
     inbox::Handled,
     peer::{Block, BlockKind, Op, Peer},
     regions::Region,
@@ -35,7 +35,7 @@ const CHAIN: usize = 32;
 const TOLD: usize = 10;
 
 /// Which way an operation can take now.
-enum Way {
+enum TransferWay {
     Transfer(Region),
     Record,
     /// It is longer than what it has to wait for.
@@ -43,7 +43,7 @@ enum Way {
 }
 
 /// Where a byte of an operation is, at the peer and here, and the number of contiguous bytes from it on at both.
-struct Place {
+struct Stretch {
     offset: usize,
     here: *mut u8,
     rest: usize,
@@ -56,12 +56,12 @@ impl<W: Wire> Endpoint<W> {
         match op {
             Op::Put { offset, local, len, at, .. } => {
                 let (offset, local, len) = (*offset, *local, *len);
-                let place = |at| Place { offset: offset + at, here: local.wrapping_add(at), rest: len - at };
+                let place = |at| Stretch { offset: offset + at, here: local.wrapping_add(at), rest: len - at };
                 self.transfer_bytes(route, limits, len, at, place, None)
             }
             Op::Get { offset, len, at, origin } if limits.reads => {
                 let (offset, len) = (*offset, *len);
-                let place = |at| Place { offset: offset + at, here: std::ptr::null_mut(), rest: len - at };
+                let place = |at| Stretch { offset: offset + at, here: std::ptr::null_mut(), rest: len - at };
                 self.transfer_bytes(route, limits, len, at, place, Some(*origin))
             }
             Op::Block(block) => self.transfer_block(route, limits, block),
@@ -137,14 +137,14 @@ impl<W: Wire> Endpoint<W> {
         limits: OneSidedLimits,
         len: usize,
         at: &mut usize,
-        place: impl Fn(usize) -> Place,
+        place: impl Fn(usize) -> Stretch,
         origin: Option<u64>,
     ) -> Result<Option<Written>> {
         while *at < len {
             let region = match self.way(route, place(*at).offset, len >= limits.straight)? {
-                Way::Transfer(region) => region,
-                Way::Record => return Ok(None),
-                Way::Later => return Ok(Some(Written::Later)),
+                TransferWay::Transfer(region) => region,
+                TransferWay::Record => return Ok(None),
+                TransferWay::Later => return Ok(Some(Written::Later)),
             };
             if !self.copy(route.to, limits, region, len, at, &place, origin)? {
                 return Ok(Some(Written::Later));
@@ -166,14 +166,14 @@ impl<W: Wire> Endpoint<W> {
             let (index, within) = (at / run, at % run);
             let offset = first.wrapping_add_signed(there.start(index)) + within;
             let here = local.wrapping_offset(here.start(index)).wrapping_add(within);
-            Place { offset, here, rest: run - within }
+            Stretch { offset, here, rest: run - within }
         };
         while block.at < block.len {
-            let Place { offset, here, rest } = place(block.at);
+            let Stretch { offset, here, rest } = place(block.at);
             let region = match self.way(route, offset, block.len >= limits.straight)? {
-                Way::Transfer(region) => region,
-                Way::Record => return Ok(None),
-                Way::Later => return Ok(Some(Written::Later)),
+                TransferWay::Transfer(region) => region,
+                TransferWay::Record => return Ok(None),
+                TransferWay::Later => return Ok(Some(Written::Later)),
             };
             let (there, room) = region.at(offset);
             let part = rest.min(room).min(limits.longest);
@@ -198,14 +198,14 @@ impl<W: Wire> Endpoint<W> {
         region: Region,
         len: usize,
         at: &mut usize,
-        place: &impl Fn(usize) -> Place,
+        place: &impl Fn(usize) -> Stretch,
         origin: Option<u64>,
     ) -> Result<bool> {
         let (first, mut next) = (*at, *at);
         let mut pieces = std::mem::take(&mut self.chain);
         while next < len
             && pieces.len() < CHAIN
-            && let Place { offset, here, rest } = place(next)
+            && let Stretch { offset, here, rest } = place(next)
             && offset.wrapping_sub(region.offset) < region.len
         {
             let (there, room) = region.at(offset);
@@ -257,16 +257,16 @@ impl<W: Wire> Endpoint<W> {
     }
 
     /// The way for a byte of an operation, which is long or not.
-    fn way(&mut self, route: Route, offset: usize, is_long: bool) -> Result<Way> {
+    fn way(&mut self, route: Route, offset: usize, is_long: bool) -> Result<TransferWay> {
         let Route { to, number } = route;
         if to == self.topology.rank() {
-            return Ok(Way::Record);
+            return Ok(TransferWay::Record);
         }
-        let Some(peer) = self.peers.get_mut(to) else { return Ok(Way::Record) };
-        let otherwise = |waits: bool| if is_long && waits { Way::Later } else { Way::Record };
+        let Some(peer) = self.peers.get_mut(to) else { return Ok(TransferWay::Record) };
+        let otherwise = |waits: bool| if is_long && waits { TransferWay::Later } else { TransferWay::Record };
         let known = peer.known(number);
         let Some(region) = known.find(offset) else {
-            if known.misses() && self.request(route, Kind::Regions, &[])? {
+            if known.misses() && self.request(route, RecordKind::Regions, &[])? {
                 self.peer(to).known(number).asks();
             }
             return Ok(otherwise(self.peer(to).known(number).is_asked()));
@@ -274,11 +274,11 @@ impl<W: Wire> Endpoint<W> {
         if !peer.has_acknowledged() {
             if is_long && !peer.acknowledges && self.makes_room(to, 1)? {
                 let origin = self.origins.value(Token::ACKNOWLEDGED, false);
-                self.peer(to).acknowledges = self.request(route, Kind::Flush, &[origin])?;
+                self.peer(to).acknowledges = self.request(route, RecordKind::Flush, &[origin])?;
             }
             return Ok(otherwise(true));
         }
-        Ok(if one_sided(&mut self.wire)?.may_transfer(to)? { Way::Transfer(region) } else { otherwise(true) })
+        Ok(if one_sided(&mut self.wire)?.may_transfer(to)? { TransferWay::Transfer(region) } else { otherwise(true) })
     }
 
     /// Sends the frame being filled if it lacks room for a record of `words` words. Returns true if there is room now.
@@ -291,7 +291,7 @@ impl<W: Wire> Endpoint<W> {
     }
 
     /// Writes a record before what is queued, if that has room now. If it has not, the peer owes acknowledgements, and gives them.
-    fn request(&mut self, Route { to, number }: Route, kind: Kind, words: &[u64]) -> Result<bool> {
+    fn request(&mut self, Route { to, number }: Route, kind: RecordKind, words: &[u64]) -> Result<bool> {
         if !self.makes_room(to, words.len())? {
             return Ok(false);
         }
@@ -312,7 +312,7 @@ impl<W: Wire> Endpoint<W> {
         let pieces: Vec<_> = if words.is_empty() { vec![Vec::new()] } else { pieces.collect() };
         for (k, piece) in pieces.into_iter().enumerate() {
             let head = [number.into(), version, (k * TOLD) as u64];
-            self.answer(to, Kind::RegionsAre, &[&head[..], &piece].concat(), 0, |_| ())?;
+            self.answer(to, RecordKind::RegionsAre, &[&head[..], &piece].concat(), 0, |_| ())?;
         }
         Ok(Handled::Done)
     }
@@ -365,7 +365,7 @@ impl<W: Wire> Endpoint<W> {
             let free: Vec<Route> = self.owing.extract_if(.., has_ended).collect();
             for Route { to, number } in free {
                 if let Some((version, _)) = self.peer(to).known(number).owed.take() {
-                    self.answer(to, Kind::Revoked, &[number.into(), version], 0, |_| ())?;
+                    self.answer(to, RecordKind::Revoked, &[number.into(), version], 0, |_| ())?;
                 }
             }
         }
@@ -419,7 +419,7 @@ impl<W: Wire> Am<W> {
             return;
         }
         let origin = endpoint.origins.value(token, false);
-        let submitted = endpoint.submit(route, Op::Small { kind: Kind::Flush, aux: 0, words: [origin, 0, 0, 0, 0] });
+        let submitted = endpoint.submit(route, Op::Small { kind: RecordKind::Flush, aux: 0, words: [origin, 0, 0, 0, 0] });
         drop(endpoint);
         self.report(submitted);
     }

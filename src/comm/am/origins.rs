@@ -12,14 +12,14 @@ enum Origin {
     /// A value: of an atomic operation, or a flush if it is not wanted.
     Value { token: Token, wanted: bool },
     /// Bytes. `pieces` messages bring some of them straight into their place.
-    Data { token: Token, base: *mut u8, runs: Place, rest: usize, pieces: usize },
+    Data { token: Token, base: *mut u8, runs: OriginPlace, rest: usize, pieces: usize },
     /// Bytes that nobody wants any more. Their memory is free when the messages that write it have ended.
     Nobody { token: Token, rest: usize, pieces: usize },
 }
 
 /// Where bytes are laid, of a caller's memory.
 #[derive(Debug)]
-enum Place {
+enum OriginPlace {
     /// The number of contiguous bytes.
     Run(usize),
     Runs(Box<Runs>),
@@ -45,7 +45,7 @@ impl Origins {
 
     /// Names what waits for `len` bytes, to be laid into runs of the caller's memory.
     pub(super) fn data(&mut self, token: Token, base: *mut u8, runs: Runs, len: usize) -> u64 {
-        let runs = if runs.is_one() { Place::Run(len) } else { Place::Runs(Box::new(runs)) };
+        let runs = if runs.is_one() { OriginPlace::Run(len) } else { OriginPlace::Runs(Box::new(runs)) };
         self.0.add(Origin::Data { token, base, runs, rest: len, pieces: 0 })
     }
 
@@ -113,17 +113,17 @@ impl Origins {
             }
             Origin::Data { token, base, runs, rest, .. } => {
                 let (all, is_part) = match runs {
-                    Place::Run(len) => (*len, true),
-                    Place::Runs(runs) => (runs.bytes().unwrap_or(0), runs.is_part(at, bytes.len())),
+                    OriginPlace::Run(len) => (*len, true),
+                    OriginPlace::Runs(runs) => (runs.bytes().unwrap_or(0), runs.is_part(at, bytes.len())),
                 };
                 if bytes.len() > *rest || at > all || bytes.len() > all - at || !is_part {
                     return None;
                 }
                 match runs {
                     // SAFETY: the caller's memory until its completion is polled; the range was just checked.
-                    Place::Run(_) => unsafe { copy(base.wrapping_add(at), bytes.as_ptr(), bytes.len()) },
+                    OriginPlace::Run(_) => unsafe { copy(base.wrapping_add(at), bytes.as_ptr(), bytes.len()) },
                     // SAFETY: as above.
-                    Place::Runs(runs) => unsafe { unpack(*base, runs, at, bytes) },
+                    OriginPlace::Runs(runs) => unsafe { unpack(*base, runs, at, bytes) },
                 }
                 *rest -= bytes.len();
                 (*rest == 0).then_some(Some(Event::LocalDone(*token)))

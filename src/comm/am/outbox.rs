@@ -103,7 +103,7 @@ impl Outbox {
 mod tests {
     use super::*;
     use crate::comm::am::{
-        frame::{Frames, Kind},
+        frame::{Frames, RecordKind},
         wire::{BulkId, Ended, Limits},
     };
 
@@ -161,7 +161,7 @@ mod tests {
 
     fn sealed(wire: &mut Narrow) -> Frame {
         let mut frame = wire.frame();
-        frame.push(Kind::Put, 0, &[0], &[], 8).fill(1);
+        frame.push(RecordKind::Put, 0, &[0], &[], 8).fill(1);
         frame.seal(0, true);
         frame
     }

@@ -188,9 +188,9 @@ mod tests {
 
     /// A frame whose only record has `bytes` bytes, all `value`.
     fn frame(wire: &mut Packets, value: u8, bytes: usize) -> Frame {
-        use crate::comm::am::frame::Kind;
+        use crate::comm::am::frame::RecordKind;
         let mut frame = wire.frame();
-        frame.push(Kind::Put, 0, &[0], &[], bytes).fill(value);
+        frame.push(RecordKind::Put, 0, &[0], &[], bytes).fill(value);
         frame.seal(0, true);
         frame
     }

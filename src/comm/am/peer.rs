@@ -4,7 +4,7 @@
 use std::{collections::VecDeque, sync::Arc};
 
 use super::{
-    frame::{Frame, Held, Kind},
+    frame::{Frame, HeldRecord, RecordKind},
     regions::Known,
     runs::Runs,
 };
@@ -27,7 +27,7 @@ pub(super) enum Op {
     /// A note between supervisors.
     Note(Box<Note>),
     /// A record without payload.
-    Small { kind: Kind, aux: u8, words: [u64; 5] },
+    Small { kind: RecordKind, aux: u8, words: [u64; 5] },
     /// Contiguous bytes, written from `at` on.
     Put { offset: usize, local: *mut u8, len: usize, at: usize, token: Token },
     /// Contiguous bytes and then a word.
@@ -109,7 +109,7 @@ impl Op {
     /// Returns true if it changes something at its target, and no answer reports that.
     pub(super) fn is_unanswered(&self) -> bool {
         match self {
-            Op::Small { kind, .. } => *kind == Kind::Mail,
+            Op::Small { kind, .. } => *kind == RecordKind::Mail,
             Op::Note(_) | Op::Get { .. } | Op::Long { put: false, .. } => false,
             Op::Put { .. } | Op::PutSignal { .. } | Op::Long { put: true, .. } => true,
             Op::Block(block) => !matches!(block.what, BlockKind::Get { .. }),
@@ -126,21 +126,21 @@ impl Op {
     }
 
     /// How its next bytes travel, if more than `packed` bytes travel in bulk messages.
-    pub(super) fn road(&self, packed: usize) -> Road {
+    pub(super) fn road(&self, packed: usize) -> PayloadRoad {
         match self {
             Op::Block(block) if block.len - block.at > packed => match block.straight {
-                Some(_) => Road::Straight,
-                None if self.is_get() => Road::Frame,
-                None => Road::LongFrame,
+                Some(_) => PayloadRoad::Straight,
+                None if self.is_get() => PayloadRoad::Frame,
+                None => PayloadRoad::LongFrame,
             },
-            _ => Road::Frame,
+            _ => PayloadRoad::Frame,
         }
     }
 }
 
 /// How bytes of an operation travel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Road {
+pub(super) enum PayloadRoad {
     /// In ordinary frames, or it says itself.
     Frame,
     /// Packed into a long frame.
@@ -176,7 +176,7 @@ pub(super) struct Peer {
     /// It is in the list of those that may not have said that all was handled.
     pub(super) unsettled: bool,
     /// What it asks for.
-    pub(super) inbox: Inbox,
+    pub(super) inbox: PeerRequests,
     /// Memory that this rank reaches by itself, of each rank that the endpoint answers for.
     pub(super) known: Vec<Known>,
     /// It was asked to acknowledge what was sent, and has not answered.
@@ -223,7 +223,7 @@ impl Peer {
 }
 
 /// What one other rank asks for.
-pub(super) type Inbox = Requests<Waiting, Buffer>;
+pub(super) type PeerRequests = Requests<Waiting, ReceivedFrame>;
 
 /// A frame of requests, and the number of its words that are not handled.
 #[derive(Debug)]
@@ -234,8 +234,8 @@ pub(super) struct Waiting {
 
 /// A long frame that a message is received into.
 #[derive(Debug)]
-pub(super) struct Buffer {
+pub(super) struct ReceivedFrame {
     pub(super) frame: Frame,
     /// The record whose payload the message is. Without one, it brings records.
-    pub(super) payload_of: Option<Held>,
+    pub(super) payload_of: Option<HeldRecord>,
 }

@@ -5,20 +5,20 @@ use std::{sync::Arc, time::Instant};
 use super::{
     bulk::{Get, Then},
     endpoint::Endpoint,
-    frame::Kind,
-    long_frames::Use,
+    frame::RecordKind,
+    long_frames::FrameUse,
     outbox::Outbox,
-    peer::{ASKED, Block, BlockKind, Op, Peer, Road},
+    peer::{ASKED, Block, BlockKind, Op, PayloadRoad, Peer},
     route::Route,
     wire::{BulkKind, Class, Result, Tag, Wire},
-    write::{Asking, LONG_ANSWERS, Of, Piece, Written, announce, write, write_block},
+    write::{Asking, BlockPiece, LONG_ANSWERS, Of, Written, announce, write, write_block},
 };
 use crate::comm::{Event, Local, Token};
 
 impl<W: Wire> Endpoint<W> {
     /// An operation for a peer; it leaves at the next poll.
     pub(super) fn submit(&mut self, Route { to, number }: Route, op: Op) -> Result<()> {
-        let is_flush = matches!(op, Op::Small { kind: Kind::Flush, .. });
+        let is_flush = matches!(op, Op::Small { kind: RecordKind::Flush, .. });
         let peer = self.peer(to);
         let newly = peer.submits(op.is_unanswered(), is_flush);
         // Most never see the queue.
@@ -84,8 +84,8 @@ impl<W: Wire> Endpoint<W> {
             };
             let written = match (road, &mut op) {
                 (Err(written), _) => written,
-                (Ok(Road::Straight), Op::Block(block)) => self.write_straight(route, block)?,
-                (Ok(Road::LongFrame), op) => self.write_beside(route, op)?,
+                (Ok(PayloadRoad::Straight), Op::Block(block)) => self.write_straight(route, block)?,
+                (Ok(PayloadRoad::LongFrame), op) => self.write_beside(route, op)?,
                 (_, op) => {
                     let Some(peer) = self.peers.get_mut(to) else { break };
                     let frame = peer.requests.get_or_insert_with(|| self.wire.frame());
@@ -138,7 +138,7 @@ impl<W: Wire> Endpoint<W> {
         let (to, Local { ptr: local, len }) = (route.to, local);
         let number = self.next_number();
         let Some(peer) = self.peers.get_mut(to) else { return Ok(()) };
-        let kind = if put { Kind::PutLong } else { Kind::GetLong };
+        let kind = if put { RecordKind::PutLong } else { RecordKind::GetLong };
         let frame = peer.requests.get_or_insert_with(|| self.wire.frame());
         frame.direct(route.number);
         frame.push(kind, 0, &[offset as u64, len as u64, number], &[], 0);
@@ -164,13 +164,13 @@ impl<W: Wire> Endpoint<W> {
         if !frame.has_room(2, 0, 0) {
             return Ok(Written::NoRoom);
         }
-        let Some(mut long) = self.long_frames.take(Use::Requests) else { return Ok(Written::Later) };
+        let Some(mut long) = self.long_frames.take(FrameUse::Requests) else { return Ok(Written::Later) };
         long.direct(number);
         // Nothing that asks goes there.
         let written = write(op, &mut long, Asking { bytes: &mut 0, long: &mut 0, limits: self.limits });
-        let announcement = self.send_long_frame(long, to, Use::Requests)?;
+        let announcement = self.send_long_frame(long, to, FrameUse::Requests)?;
         if let Some(frame) = self.peers.get_mut(to).and_then(|peer| peer.requests.as_mut()) {
-            frame.push(Kind::LongFrame, 0, &announcement, &[], 0);
+            frame.push(RecordKind::LongFrame, 0, &announcement, &[], 0);
         }
         Ok(if matches!(written, Written::All) { Written::All } else { Written::Beside })
     }
@@ -193,7 +193,7 @@ impl<W: Wire> Endpoint<W> {
         let number = self.numbers;
         let frame = peer.requests.get_or_insert_with(|| self.wire.frame());
         frame.direct(route.number);
-        let Some(Piece { local, len, of }) = announce(block, frame, number) else { return Ok(Written::NoRoom) };
+        let Some(BlockPiece { local, len, of }) = announce(block, frame, number) else { return Ok(Written::NoRoom) };
         match of {
             Of::Put(whole) => {
                 self.urgent = true;
@@ -256,7 +256,7 @@ impl<W: Wire> Endpoint<W> {
     pub(super) fn answer(
         &mut self,
         to: usize,
-        kind: Kind,
+        kind: RecordKind,
         words: &[u64],
         payload: usize,
         fill: impl FnOnce(&mut [u8]),
@@ -275,15 +275,15 @@ impl<W: Wire> Endpoint<W> {
     pub(super) fn answer_beside(
         &mut self,
         to: usize,
-        kind: Kind,
+        kind: RecordKind,
         words: &[u64],
         payload: usize,
         fill: impl FnOnce(&mut [u8]),
     ) -> Result<Option<()>> {
-        let Some(mut frame) = self.long_frames.take(Use::Answers) else { return Ok(None) };
+        let Some(mut frame) = self.long_frames.take(FrameUse::Answers) else { return Ok(None) };
         fill(frame.push(kind, 0, words, &[], payload));
-        let announcement = self.send_long_frame(frame, to, Use::Answers)?;
-        self.answer(to, Kind::LongFrame, &announcement, 0, |_| ())?;
+        let announcement = self.send_long_frame(frame, to, FrameUse::Answers)?;
+        self.answer(to, RecordKind::LongFrame, &announcement, 0, |_| ())?;
         // The rank that asked begins to receive while the next answer is written.
         self.send_answers(to).map(Some)
     }

@@ -49,7 +49,7 @@ impl Region {
 #[derive(Debug)]
 pub(super) struct Owned {
     of: Vec<Own>,
-    pub(super) opening: VecDeque<Opening>,
+    pub(super) opening: VecDeque<OpeningRange>,
     pub(super) shutting: Vec<Shutting>,
     /// Errands that were brought when they were looked at last.
     pub(super) seen: u32,
@@ -67,7 +67,7 @@ impl Owned {
 
 /// A range that is to be opened, a part after the other.
 #[derive(Debug)]
-pub(super) struct Opening {
+pub(super) struct OpeningRange {
     pub(super) number: u16,
     /// What is left of it, and all.
     pub(super) range: Range<usize>,

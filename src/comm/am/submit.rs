@@ -8,7 +8,7 @@ use std::{
 use super::{
     Am,
     endpoint::Endpoint,
-    frame::Kind,
+    frame::RecordKind,
     peer::{Block, BlockKind, Op},
     route::Route,
     runs::Runs,
@@ -31,7 +31,7 @@ impl<W: Wire> Am<W> {
         self.report(submitted);
     }
 
-    /// An operation that only reads the caller's memory. Complete if all of it was written into a frame, which the agent sends if nobody
+    /// An operation that only reads the caller's memory. Complete if all of it was written into a frame, which the helper sends if nobody
     /// does before.
     fn submit_put(&self, to: usize, token: Token, submit: impl FnOnce(&mut Endpoint<W>, Route) -> Result<Issued>) -> Issued {
         let mut endpoint = self.endpoint();
@@ -135,7 +135,7 @@ impl<W: Wire> Am<W> {
         let mut endpoint = self.endpoint();
         let (origin, route) = (endpoint.origins.value(token, true), endpoint.routes.find(word.rank));
         let words = [word.offset as u64, operand, comparand, origin, width as u64];
-        let submitted = endpoint.submit(route, Op::Small { kind: Kind::Atomic, aux: op as u8, words });
+        let submitted = endpoint.submit(route, Op::Small { kind: RecordKind::Atomic, aux: op as u8, words });
         drop(endpoint);
         self.report(submitted);
     }
@@ -146,7 +146,7 @@ impl<W: Wire> Am<W> {
         if endpoint.waiting(route.to) >= CROWD {
             return Issued::Full;
         }
-        let submitted = endpoint.submit(route, Op::Small { kind: Kind::Mail, aux: 0, words: [key, a, b, c, 0] });
+        let submitted = endpoint.submit(route, Op::Small { kind: RecordKind::Mail, aux: 0, words: [key, a, b, c, 0] });
         drop(endpoint);
         self.report(submitted);
         Issued::Pending

@@ -12,7 +12,7 @@ use std::{
 use super::{
     Am,
     endpoint::Endpoint,
-    frame::Kind,
+    frame::RecordKind,
     peer::Op,
     route::Route,
     wire::{self, Result, Wire},
@@ -62,7 +62,7 @@ impl<W: Wire> Am<W> {
         let is_there = |&leader: &usize| !self.topology.is_near(leader) && Some(self.topology.machine(leader)) != lost;
         for leader in self.topology.leaders().into_iter().filter(is_there) {
             let words = [culprit as u64, u64::from(self.fabric.has_lost())];
-            let said = endpoint.answer(leader, Kind::End, &words, cause.len(), |to| to.copy_from_slice(cause));
+            let said = endpoint.answer(leader, RecordKind::End, &words, cause.len(), |to| to.copy_from_slice(cause));
             if said.is_err() {
                 return;
             }
@@ -133,7 +133,7 @@ impl<W: Wire> Endpoint<W> {
             let (keep, is_asked) = (peer.unsettled, peer.flushes.back() == Some(&peer.sent));
             if keep && !is_asked {
                 let origin = self.origins.value(Token::SETTLED, false);
-                let flush = Op::Small { kind: Kind::Flush, aux: 0, words: [origin, 0, 0, 0, 0] };
+                let flush = Op::Small { kind: RecordKind::Flush, aux: 0, words: [origin, 0, 0, 0, 0] };
                 asked = std::mem::replace(&mut asked, Ok(())).and(self.submit(Route::endpoint(to), flush));
             }
             keep
@@ -184,7 +184,7 @@ mod tests {
     use super::*;
     use crate::comm::{
         Announcement, Conduit, Network,
-        node::agent::Answers,
+        node::helper::Answers,
         testing::apart::{Machines, Slow},
     };
 

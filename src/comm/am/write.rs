@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{
-    frame::{Frame, Kind},
+    frame::{Frame, RecordKind},
     long_frames::LONG_FRAME,
     memory::pack,
     peer::{ASKED, Block, BlockKind, Op},
@@ -59,7 +59,7 @@ pub(super) fn write(op: &mut Op, frame: &mut Frame, mut asking: Asking<'_>) -> W
             if !frame.has_room(words.len(), 0, text.len()) {
                 return Written::NoRoom;
             }
-            frame.push(Kind::Note, 0, &words, &[], text.len()).copy_from_slice(text);
+            frame.push(RecordKind::Note, 0, &words, &[], text.len()).copy_from_slice(text);
             Written::All
         }
         Op::Long { .. } if !frame.has_room(3, 0, 0) => Written::NoRoom,
@@ -70,7 +70,7 @@ pub(super) fn write(op: &mut Op, frame: &mut Frame, mut asking: Asking<'_>) -> W
                 return Written::NoRoom;
             }
             let part = room.min(*len - *at);
-            let to = frame.push(Kind::Put, 0, &[(*offset + *at) as u64], &[], part);
+            let to = frame.push(RecordKind::Put, 0, &[(*offset + *at) as u64], &[], part);
             // SAFETY: the caller's memory is readable until its completion is polled.
             unsafe { pack(local.wrapping_add(*at), &Runs::one(part), 0, to) };
             *at += part;
@@ -82,7 +82,7 @@ pub(super) fn write(op: &mut Op, frame: &mut Frame, mut asking: Asking<'_>) -> W
                 return Written::NoRoom;
             }
             let words = [*offset as u64, signal.offset as u64, u64::from(signal.value)];
-            let to = frame.push(Kind::PutSignal, u8::from(signal.op == SignalOp::Add), &words, &[], *len);
+            let to = frame.push(RecordKind::PutSignal, u8::from(signal.op == SignalOp::Add), &words, &[], *len);
             if *len > 0 {
                 // SAFETY: as above.
                 unsafe { pack(*local, &Runs::one(*len), 0, to) };
@@ -98,7 +98,7 @@ pub(super) fn write(op: &mut Op, frame: &mut Frame, mut asking: Asking<'_>) -> W
                     return Written::NoRoom;
                 }
                 let part = (*len - *at).min(asking.limits.most_asked(*len - *at));
-                frame.push(Kind::Get, 0, &[(*offset + *at) as u64, part as u64, *at as u64, *origin], &[], 0);
+                frame.push(RecordKind::Get, 0, &[(*offset + *at) as u64, part as u64, *at as u64, *origin], &[], 0);
                 asking.add(part);
                 *at += part;
             }
@@ -127,13 +127,13 @@ pub(super) fn write_block(block: &mut Block, frame: &mut Frame, mut asking: Aski
                 }
                 let Some(part) = there.piece(at, rest, asking.limits.most_asked(rest), 1) else { return Written::NoRoom };
                 let words = [block.offset as u64, run, at as u64, part as u64, origin];
-                frame.push(Kind::GetBlock, 0, &words, levels, 0);
+                frame.push(RecordKind::GetBlock, 0, &words, levels, 0);
                 asking.add(part);
                 block.at += part;
             }
             BlockKind::Put => {
                 let Some(part) = there.piece(at, rest, frame.room(3, levels.len()), 1) else { return Written::NoRoom };
-                let to = frame.push(Kind::PutBlock, 0, &[block.offset as u64, run, at as u64], levels, part);
+                let to = frame.push(RecordKind::PutBlock, 0, &[block.offset as u64, run, at as u64], levels, part);
                 // SAFETY: the caller's memory is readable until its completion is polled.
                 unsafe { pack(block.local, &block.here, at, to) };
                 block.at += part;
@@ -141,7 +141,7 @@ pub(super) fn write_block(block: &mut Block, frame: &mut Frame, mut asking: Aski
             BlockKind::Accumulate { lock, numbers, alpha } => {
                 let Some(part) = there.piece(at, rest, frame.room(6, levels.len()), NUMBER) else { return Written::NoRoom };
                 let words = [block.offset as u64, run, at as u64, lock as u64, alpha[0], alpha[1]];
-                let to = frame.push(Kind::Accumulate, numbers, &words, levels, part);
+                let to = frame.push(RecordKind::Accumulate, numbers, &words, levels, part);
                 // SAFETY: as above.
                 unsafe { pack(block.local, &block.here, at, to) };
                 block.at += part;
@@ -152,7 +152,7 @@ pub(super) fn write_block(block: &mut Block, frame: &mut Frame, mut asking: Aski
 }
 
 /// A piece of a block whose bytes lie packed in the caller's memory.
-pub(super) struct Piece {
+pub(super) struct BlockPiece {
     pub(super) local: *mut u8,
     pub(super) len: usize,
     pub(super) of: Of,
@@ -165,7 +165,7 @@ pub(super) enum Of {
 }
 
 /// Announces the next piece of such a block by a record. None if that has no room.
-pub(super) fn announce(block: &mut Block, frame: &mut Frame, number: u64) -> Option<Piece> {
+pub(super) fn announce(block: &mut Block, frame: &mut Frame, number: u64) -> Option<BlockPiece> {
     let (levels, run) = (block.there.levels(), block.there.run() as u64);
     if !frame.has_room(8, levels.len(), 0) {
         return None;
@@ -175,21 +175,21 @@ pub(super) fn announce(block: &mut Block, frame: &mut Frame, number: u64) -> Opt
     let [offset, from, bytes] = [block.offset, at, len].map(|word| word as u64);
     let of = match block.what {
         BlockKind::Get { origin } => {
-            frame.push(Kind::GetBlockLong, 0, &[offset, run, from, bytes, number], levels, 0);
+            frame.push(RecordKind::GetBlockLong, 0, &[offset, run, from, bytes, number], levels, 0);
             Of::Get { token, origin }
         }
         BlockKind::Put => {
-            frame.push(Kind::PutBlockLong, 0, &[offset, run, from, bytes, number], levels, 0);
+            frame.push(RecordKind::PutBlockLong, 0, &[offset, run, from, bytes, number], levels, 0);
             Of::Put(block.straight.clone()?)
         }
         BlockKind::Accumulate { lock, numbers, alpha } => {
             let words = [offset, run, from, lock as u64, alpha[0], alpha[1], bytes, number];
-            frame.push(Kind::AccumulateLong, numbers, &words, levels, 0);
+            frame.push(RecordKind::AccumulateLong, numbers, &words, levels, 0);
             Of::Put(block.straight.clone()?)
         }
     };
     block.at += len;
-    Some(Piece { local: block.local.wrapping_add(at), len, of })
+    Some(BlockPiece { local: block.local.wrapping_add(at), len, of })
 }
 
 /// Bytes of a piece that begins at packed byte `at`: as many as a long frame takes, or, of runs longer than that, a part that leaves

@@ -158,7 +158,7 @@ fn pipeline<T: Accumulate>(engine: &Engine, rank: usize, chunks: &[Chunk<T>], al
     let mut buffers: [Vec<T>; 3] = std::array::from_fn(|_| vec![T::zeroed(); longest]);
     let addresses = buffers.each_mut().map(|buffer| buffer.as_mut_ptr());
     // Declared after the buffers, so that it ends before them, also when the arithmetic unwinds.
-    let mut flight = Flight { engine, gets: [None; 3], puts: [None; 3] };
+    let mut flight = InFlight { engine, gets: [None; 3], puts: [None; 3] };
     for step in 0..chunks.len() + 1 {
         if let Some(chunk) = chunks.get(step) {
             let turn = step % 3;
@@ -186,13 +186,13 @@ fn pipeline<T: Accumulate>(engine: &Engine, rank: usize, chunks: &[Chunk<T>], al
 }
 
 /// What touches the buffers; nothing does after its end.
-struct Flight<'e> {
+struct InFlight<'e> {
     engine: &'e Engine,
     gets: [Option<RequestId>; 3],
     puts: [Option<RequestId>; 3],
 }
 
-impl Flight<'_> {
+impl InFlight<'_> {
     fn finish_get(&mut self, turn: usize) -> Result<()> {
         self.gets[turn].take().map_or(Ok(()), |request| self.engine.finish_borrowed(request, Ok(())))
     }
@@ -211,7 +211,7 @@ impl Flight<'_> {
     }
 }
 
-impl Drop for Flight<'_> {
+impl Drop for InFlight<'_> {
     fn drop(&mut self) {
         // An error before has been reported; here nothing but the end of all transfers counts.
         let _ = self.finish();

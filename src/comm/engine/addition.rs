@@ -22,7 +22,7 @@ const SLAB: usize = 4 * STRIPE;
 
 /// Why an accumulate was not done, or not to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Refused {
+pub(crate) enum AdditionRefused {
     /// It names bytes outside the segment, or parts of elements: no rank of this job asks for that.
     Malformed,
     /// The job is over.
@@ -31,7 +31,7 @@ pub(crate) enum Refused {
 
 /// A mapped segment of a rank of this node.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Segment {
+pub(crate) struct NodeSegment {
     /// Its first byte.
     pub base: NonNull<u8>,
     /// Its length in bytes.
@@ -46,25 +46,25 @@ pub(crate) struct Segment {
 /// `over` is [`Conduit::over`](crate::comm::Conduit::over).
 ///
 /// # Errors
-/// See [`Refused`]; some of the runs before may have been added.
+/// See [`AdditionRefused`]; some of the runs before may have been added.
 ///
 /// # Safety
 /// The segment is mapped and stays so during the call; the runs that lie in it are committed, and the word at `lock` is nothing but
 /// an accumulate lock. `packed` is readable for all runs and not part of a run; any alignment.
 pub(crate) unsafe fn add(
-    segment: Segment,
+    segment: NodeSegment,
     lock: usize,
     scale: &Scale,
     mut offsets: impl Iterator<Item = usize> + Clone,
     run: usize,
     mut packed: *const u8,
     over: &AtomicU32,
-) -> Result<(), Refused> {
-    let Segment { base, len } = segment;
+) -> Result<(), AdditionRefused> {
+    let NodeSegment { base, len } = segment;
     let inside = |offset: usize, bytes: usize| offset <= len && bytes <= len - offset;
     let word = lock.is_multiple_of(align_of::<AtomicU64>()) && inside(lock, size_of::<AtomicU64>());
     if !word || run == 0 || !run.is_multiple_of(scale.kind.bytes()) {
-        return Err(Refused::Malformed);
+        return Err(AdditionRefused::Malformed);
     }
     // SAFETY: an aligned word inside a mapped segment; segments begin at a page. Every bit pattern is an atomic's.
     let lock = Stripes::new(unsafe { &*base.as_ptr().add(lock).cast() });
@@ -73,7 +73,7 @@ pub(crate) unsafe fn add(
         let (mut low, mut high, mut count) = (usize::MAX, 0, 0_usize);
         for offset in group.clone() {
             if !inside(offset, run) {
-                return Err(Refused::Malformed);
+                return Err(AdditionRefused::Malformed);
             }
             (low, high, count) = (low.min(offset), high.max(offset), count + 1);
         }
@@ -81,7 +81,7 @@ pub(crate) unsafe fn add(
         // One slab at a time of a run that is longer.
         for start in (0..run).step_by(SLAB) {
             let part = (run - start).min(SLAB);
-            let _held = lock_in_handler(&lock, mask(low + start..=high + start + part - 1), over).ok_or(Refused::Over)?;
+            let _held = lock_in_handler(&lock, mask(low + start..=high + start + part - 1), over).ok_or(AdditionRefused::Over)?;
             let offsets = group.clone().map(|offset| offset + start);
             // SAFETY: whole elements, since a slab is a whole number of any; the runs lie inside, nobody holds a reference to memory
             // of a segment outside an epoch, and nobody adds inside one; the rest is the caller's promise.
@@ -102,7 +102,7 @@ pub(crate) unsafe fn add(
 /// As [`add`], and no two runs overlap.
 #[allow(clippy::too_many_arguments, reason = "those of `add`, and where the runs are")]
 pub(crate) unsafe fn add_block(
-    segment: Segment,
+    segment: NodeSegment,
     lock: usize,
     scale: &Scale,
     offset: usize,
@@ -110,8 +110,8 @@ pub(crate) unsafe fn add_block(
     run: usize,
     packed: *const u8,
     over: &AtomicU32,
-) -> Result<(), Refused> {
-    let Segment { base, len } = segment;
+) -> Result<(), AdditionRefused> {
+    let NodeSegment { base, len } = segment;
     let Some((&(all, distance), inner)) = levels.split_first() else {
         // SAFETY: the caller's promise.
         return unsafe { add(segment, lock, scale, std::iter::once(offset), run, packed, over) };
@@ -119,7 +119,7 @@ pub(crate) unsafe fn add_block(
     let word = lock.is_multiple_of(align_of::<AtomicU64>()) && lock <= len && size_of::<AtomicU64>() <= len - lock;
     let whole = run > 0 && run.is_multiple_of(scale.kind.bytes());
     if !word || !whole || levels.len() > LEVELS || levels.iter().any(|level| level.0 == 0) {
-        return Err(Refused::Malformed);
+        return Err(AdditionRefused::Malformed);
     }
     // SAFETY: as in `add`.
     let lock = Stripes::new(unsafe { &*base.as_ptr().add(lock).cast() });
@@ -127,7 +127,7 @@ pub(crate) unsafe fn add_block(
     let mut row = run;
     for (stride, &(count, distance)) in strides[1..].iter_mut().rev().skip(LEVELS - 1 - inner.len()).zip(inner.iter().rev()) {
         *stride = Stride { count, dst: distance, src: row as isize };
-        row = row.checked_mul(count).ok_or(Refused::Malformed)?;
+        row = row.checked_mul(count).ok_or(AdditionRefused::Malformed)?;
     }
     let together = (SLAB / row).max(1);
     for first in (0..all).step_by(together) {
@@ -140,9 +140,9 @@ pub(crate) unsafe fn add_block(
             (low, high) = (low + reach.min(0), high + reach.max(0));
         }
         if low < 0 || high > len as i128 {
-            return Err(Refused::Malformed);
+            return Err(AdditionRefused::Malformed);
         }
-        let _held = lock_in_handler(&lock, mask(low as usize..=high as usize - 1), over).ok_or(Refused::Over)?;
+        let _held = lock_in_handler(&lock, mask(low as usize..=high as usize - 1), over).ok_or(AdditionRefused::Over)?;
         let (to, from) = (base.as_ptr().wrapping_add(at as usize), packed.wrapping_add(first * row));
         // SAFETY: whole elements; the runs lie inside; the rest as in `add`.
         unsafe { scale.add_strided(to, &strides[..levels.len()], run, from) };
@@ -160,11 +160,11 @@ mod tests {
     use super::*;
 
     /// A segment whose first word is its lock.
-    fn segment(words: &mut [f64]) -> Segment {
-        Segment { base: NonNull::from(&mut *words).cast(), len: size_of_val(words) }
+    fn segment(words: &mut [f64]) -> NodeSegment {
+        NodeSegment { base: NonNull::from(&mut *words).cast(), len: size_of_val(words) }
     }
 
-    fn add_f64(words: &mut [f64], offsets: &[usize], run: usize, packed: &[f64], over: u32) -> Result<(), Refused> {
+    fn add_f64(words: &mut [f64], offsets: &[usize], run: usize, packed: &[f64], over: u32) -> Result<(), AdditionRefused> {
         assert!(packed.len() * 8 >= run * offsets.len());
         let scale = Scale::of(2.0_f64).unwrap();
         // SAFETY: the buffer is the test's own, and `packed` is as long as all runs.
@@ -191,7 +191,13 @@ mod tests {
         assert_eq!(words[0], 0.0);
     }
 
-    fn add_block_f64(words: &mut [f64], at: usize, levels: &[(usize, isize)], run: usize, packed: &[f64]) -> Result<(), Refused> {
+    fn add_block_f64(
+        words: &mut [f64],
+        at: usize,
+        levels: &[(usize, isize)],
+        run: usize,
+        packed: &[f64],
+    ) -> Result<(), AdditionRefused> {
         let scale = Scale::of(2.0_f64).unwrap();
         let over = AtomicU32::new(0);
         // SAFETY: the buffer is the test's own, and `packed` is as long as all runs.
@@ -240,7 +246,7 @@ mod tests {
         ];
         for (at, levels) in cases {
             let refused = add_block_f64(&mut words, at, levels, 8, &[1.0; 32]);
-            assert_eq!(refused, Err(Refused::Malformed), "{at} {levels:?}");
+            assert_eq!(refused, Err(AdditionRefused::Malformed), "{at} {levels:?}");
         }
         assert_eq!(words, [0.0; 20]);
     }
@@ -249,14 +255,14 @@ mod tests {
     fn what_no_rank_asks_for_is_refused() {
         let mut words = vec![0.0; 8];
         for (offset, run) in [(64, 8), (56, 16), (usize::MAX - 4, 8), (8, 12), (8, 0)] {
-            assert_eq!(add_f64(&mut words, &[offset], run, &[1.0; 4], 0), Err(Refused::Malformed));
+            assert_eq!(add_f64(&mut words, &[offset], run, &[1.0; 4], 0), Err(AdditionRefused::Malformed));
         }
         assert_eq!(words, [0.0; 8]);
         let (scale, over) = (Scale::of(1.0).unwrap(), AtomicU32::new(0));
         for lock in [4, 64, usize::MAX - 7] {
             // SAFETY: nothing is touched.
             let refused = unsafe { add(segment(&mut words), lock, &scale, [8].into_iter(), 8, [1_u8; 8].as_ptr(), &over) };
-            assert_eq!(refused, Err(Refused::Malformed));
+            assert_eq!(refused, Err(AdditionRefused::Malformed));
         }
     }
 
@@ -264,7 +270,7 @@ mod tests {
     fn a_lock_that_is_never_free_is_waited_for_until_the_end_of_the_job() {
         let mut words = vec![0.0; 8];
         words[0] = f64::from_bits(mask(8..=15));
-        assert_eq!(add_f64(&mut words, &[8], 8, &[1.0], 1), Err(Refused::Over));
+        assert_eq!(add_f64(&mut words, &[8], 8, &[1.0], 1), Err(AdditionRefused::Over));
         assert_eq!(words[1], 0.0);
     }
 
@@ -278,7 +284,7 @@ mod tests {
         std::thread::scope(|scope| {
             for _ in 0..2 {
                 scope.spawn(|| {
-                    let segment = Segment { base: NonNull::new(address as *mut u8).unwrap(), len: 16 };
+                    let segment = NodeSegment { base: NonNull::new(address as *mut u8).unwrap(), len: 16 };
                     let (scale, one) = (Scale::of(1_u64).unwrap(), 1_u64);
                     for _ in 0..TIMES {
                         // SAFETY: the words live longer than the scope, and are touched under the lock only.

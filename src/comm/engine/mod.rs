@@ -38,7 +38,7 @@ use std::{
     time::Duration,
 };
 
-use self::requests::{Buffer, Flush, Outcome, Owner, Request, Table};
+use self::requests::{Buffer, Flush, Outcome, Owner, Request, RequestTable};
 pub(crate) use self::{
     lasting::Waiter,
     requests::{Call, Label, RequestId, Serial, Ticket},
@@ -55,7 +55,7 @@ pub(crate) struct Engine {
     conduit: Arc<Conduit>,
     /// The conduit's, which are asked for at each transfer.
     capabilities: Capabilities,
-    table: Mutex<Table>,
+    table: Mutex<RequestTable>,
     /// The right to poll and to handle what came, see `progress`.
     polling: Mutex<()>,
     next: AtomicU64,
@@ -212,7 +212,7 @@ impl Engine {
     }
 
     /// Flushes what the table knows of. What another thread is about to put makes the rank dirty again when it has begun.
-    fn flush_dirty(&self, mut table: MutexGuard<'_, Table>, rank: Option<usize>, label: &Label) -> Result<(), Error> {
+    fn flush_dirty(&self, mut table: MutexGuard<'_, RequestTable>, rank: Option<usize>, label: &Label) -> Result<(), Error> {
         let Flush { begun, joined } = table.begin_flush(rank, self.serial(), label);
         drop(table);
         if let Some((id, ranks)) = &begun {
@@ -377,7 +377,7 @@ impl Engine {
         std::process::abort()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Table> {
+    fn lock(&self) -> MutexGuard<'_, RequestTable> {
         self.table.lock()
     }
 }

@@ -18,9 +18,9 @@ use crate::{
 };
 
 /// A device of verbs, as a device that its rank has opened.
-pub(super) struct Port<D>(pub(super) D);
+pub(super) struct OpenedDevice<D>(pub(super) D);
 
-impl<D: Device> Opened for Port<D> {
+impl<D: Device> Opened for OpenedDevice<D> {
     type Wire = Links<D>;
 
     fn address(&self) -> Words {

@@ -12,10 +12,10 @@
 use std::{fmt::Display, sync::Arc};
 
 use super::{
-    cluster::Port,
+    cluster::OpenedDevice,
     links::DEPTHS,
-    soft::{Fabric, Rules, SoftDevice},
-    verbs::{Choice, Opening, Unusable, Verbs},
+    soft::{Rules, SoftDevice, SoftFabric},
+    verbs::{Opening, PortChoice, Unusable, Verbs},
 };
 use crate::{
     comm::{
@@ -67,7 +67,7 @@ const INLINE: usize = 220;
 
 fn run_adapters(settings: &Settings, body: &Body<'_>) -> Result<(), Error> {
     let path = [PARTITION, LEVEL, CLASS].map(|name| settings.option(name));
-    let choice = |name| Choice::parse(name, settings.option(GID))?.along(path);
+    let choice = |name| PortChoice::parse(name, settings.option(GID))?.along(path);
     let chosen = match settings.option(PORTS) {
         None => choice(None).map(|choice| vec![choice]),
         Some(names) => names.split(',').map(|name| choice(Some(name))).collect(),
@@ -76,7 +76,7 @@ fn run_adapters(settings: &Settings, body: &Body<'_>) -> Result<(), Error> {
 }
 
 fn run_threads(settings: &Settings, body: &Body<'_>) -> Result<(), Error> {
-    devices::run_threads(&Software::Threads(Fabric::new(rules(settings))), settings, body)
+    devices::run_threads(&Software::Threads(SoftFabric::new(rules(settings))), settings, body)
 }
 
 fn run_processes(settings: &Settings, body: &Body<'_>) -> Result<(), Error> {
@@ -92,48 +92,48 @@ fn modelled(settings: &Settings, cables: Arc<dyn Cables>) -> Result<Box<dyn Wiri
     // The same seed gives the same run. No stranger is in this process.
     let token = Random::new(settings.seed).below(usize::MAX) as u128;
     let cluster = Cluster::new(settings, token)?;
-    Ok(Box::new(Virtual { cluster, fabric: Fabric::on_cables(rules(settings), cables) }))
+    Ok(Box::new(Virtual { cluster, fabric: SoftFabric::on_cables(rules(settings), cables) }))
 }
 
 /// What the user has chosen: one port or several, or the best one.
-struct Ports(Vec<Choice>);
+struct Ports(Vec<PortChoice>);
 
 impl Devices for Ports {
-    type Device = Port<Verbs>;
+    type Device = OpenedDevice<Verbs>;
 
     fn check(&self) -> Result<(), Error> {
         self.0.iter().try_for_each(Verbs::find).map_err(unusable)
     }
 
-    fn open(&self, local: usize) -> Result<Port<Verbs>, Error> {
+    fn open(&self, local: usize) -> Result<OpenedDevice<Verbs>, Error> {
         let [key] = random::secret().map_err(|error| Error::system("drawing the key of a port", error))?;
         let opening = Opening { depths: DEPTHS, inline: INLINE, key: key as u32 };
-        Verbs::open(&self.0[local % self.0.len()], &opening).map(Port).map_err(unusable)
+        Verbs::open(&self.0[local % self.0.len()], &opening).map(OpenedDevice).map_err(unusable)
     }
 }
 
 /// Devices that are on one fabric, or reach each other by sockets.
 enum Software {
-    Threads(Fabric),
+    Threads(SoftFabric),
     Processes(Rules),
 }
 
 impl Devices for Software {
-    type Device = Port<SoftDevice>;
+    type Device = OpenedDevice<SoftDevice>;
 
     fn check(&self) -> Result<(), Error> {
         Ok(())
     }
 
-    fn open(&self, _: usize) -> Result<Port<SoftDevice>, Error> {
+    fn open(&self, _: usize) -> Result<OpenedDevice<SoftDevice>, Error> {
         match self {
             Software::Threads(fabric) => fabric.open(DEPTHS),
             Software::Processes(rules) => {
                 let numbers = random::secret().map_err(|error| Error::system("drawing the numbers of a device", error))?;
-                Fabric::open_far(numbers, *rules, DEPTHS)
+                SoftFabric::open_far(numbers, *rules, DEPTHS)
             }
         }
-        .map(Port)
+        .map(OpenedDevice)
         .map_err(fail)
     }
 }
@@ -141,7 +141,7 @@ impl Devices for Software {
 /// What the ranks of a job in virtual time have in common.
 struct Virtual {
     cluster: Cluster,
-    fabric: Fabric,
+    fabric: SoftFabric,
 }
 
 impl Wiring for Virtual {
@@ -151,7 +151,7 @@ impl Wiring for Virtual {
 
     fn network(&self, settings: &Settings, member: &Member) -> Result<Arc<dyn Network>, Error> {
         let device = self.fabric.open_of(Some(member.topology().rank()), DEPTHS).map_err(fail)?;
-        let wire = devices::wire(Port(device), &self.cluster, settings, member)?;
+        let wire = devices::wire(OpenedDevice(device), &self.cluster, settings, member)?;
         // Machines of one process are not lost.
         Ok(Arc::new(Am::new(wire, member, true, settings.may_give_up(), None)))
     }

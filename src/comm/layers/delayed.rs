@@ -35,7 +35,7 @@ struct Late {
 }
 
 #[derive(Debug)]
-struct Queue {
+struct DelayedQueue {
     done: Events,
     late: Vec<Late>,
     /// The bytes of late puts that have gone to the network below, until it has read them all.
@@ -53,7 +53,7 @@ struct Queue {
 pub(crate) struct Delayed {
     below: Arc<dyn Network>,
     capabilities: Capabilities,
-    queue: Mutex<Queue>,
+    queue: Mutex<DelayedQueue>,
 }
 
 impl Delayed {
@@ -62,12 +62,12 @@ impl Delayed {
         let native = Native { coherent: below.capabilities().native.coherent, ..Native::default() };
         let capabilities = Capabilities { order: Ordering::default(), native, ..below.capabilities().clone() };
         let (done, late, going) = (Vec::new(), Vec::new(), Vec::new());
-        let queue = Queue { done, late, going, unread: 0, lost: None, polls: 0, polled: Instant::now(), state: seed };
+        let queue = DelayedQueue { done, late, going, unread: 0, lost: None, polls: 0, polled: Instant::now(), state: seed };
         Delayed { below, capabilities, queue: Mutex::new(queue) }
     }
 
     /// Sends late puts to their targets.
-    fn land(&self, queue: &mut Queue, which: impl Fn(&Late) -> bool) {
+    fn land(&self, queue: &mut DelayedQueue, which: impl Fn(&Late) -> bool) {
         for Late { to, bytes, .. } in queue.late.extract_if(.., |late| which(late)) {
             let local = Local { ptr: bytes.as_ptr().cast_mut(), len: bytes.len() };
             // SAFETY: a put only reads the bytes, which stay in `going` until it has, and a network that still reads when a job
@@ -84,14 +84,14 @@ impl Delayed {
     }
 
     /// Counts one more poll, or look, and sends what is old.
-    fn tick(&self, queue: &mut Queue) {
+    fn tick(&self, queue: &mut DelayedQueue) {
         queue.polls += 1;
         queue.polled = Instant::now();
         let now = queue.polls;
         self.land(queue, |late| now - late.since > LINGER);
     }
 
-    fn lock(&self) -> MutexGuard<'_, Queue> {
+    fn lock(&self) -> MutexGuard<'_, DelayedQueue> {
         self.queue.lock()
     }
 }

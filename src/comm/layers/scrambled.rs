@@ -17,7 +17,7 @@ enum Postponed {
 }
 
 #[derive(Debug, Default)]
-struct Queue {
+struct ScrambledQueue {
     transfers: Vec<(Postponed, Token)>,
     flushes: Vec<(Operation<'static>, Token)>,
     /// Transfers that were given up.
@@ -30,7 +30,7 @@ struct Queue {
 pub(crate) struct Scrambled {
     below: Arc<dyn Network>,
     capabilities: Capabilities,
-    queue: Mutex<Queue>,
+    queue: Mutex<ScrambledQueue>,
 }
 
 // SAFETY: the raw pointers in the queue are those of puts and gets, whose callers promise that the memory may be used until the
@@ -44,11 +44,11 @@ impl Scrambled {
         let order = Ordering::default();
         let native = Native { coherent: below.capabilities().native.coherent, ..Native::default() };
         let capabilities = Capabilities { order, native, progress: Progress::Caller, ..below.capabilities().clone() };
-        let queue = Mutex::new(Queue { state: seed, ..Queue::default() });
+        let queue = Mutex::new(ScrambledQueue { state: seed, ..ScrambledQueue::default() });
         Scrambled { below, capabilities, queue }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Queue> {
+    fn lock(&self) -> MutexGuard<'_, ScrambledQueue> {
         self.queue.lock()
     }
 }
@@ -83,7 +83,7 @@ impl Network for Scrambled {
 
     fn cancel(&self, token: Token) {
         let mut queue = self.lock();
-        let Queue { transfers, ended, .. } = &mut *queue;
+        let ScrambledQueue { transfers, ended, .. } = &mut *queue;
         let given_up = transfers.extract_if(.., |&mut (_, of)| of == token);
         ended.extend(given_up.map(|_| Event::Failed(token, Cause("it was given up".into()))));
         drop(queue);

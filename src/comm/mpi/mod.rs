@@ -7,7 +7,7 @@
 //! MPICH 4.0 takes 17 µs for a put of 8 bytes and its flush, as long as a message and its answer, and 5.2 ms for 1,024 puts of 16 bytes.
 //! Its target has to call the library anyway. Networks that write remote memory were not measured.
 //!
-//! Without `MPI_THREAD_MULTIPLE` there is no agent. Memory grows with the number of ranks only by what MPI keeps, and by eight bytes a rank
+//! Without `MPI_THREAD_MULTIPLE` there is no helper. Memory grows with the number of ranks only by what MPI keeps, and by eight bytes a rank
 //! where nodes do not hold equally many consecutive ranks.
 //!
 //! MPICH 4.0 (UCX) and Open MPI 4.1 ran over TCP and shared memory, on one machine whose ranks were split into nodes, and on no cluster.

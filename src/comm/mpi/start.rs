@@ -29,7 +29,7 @@ use crate::{
         layers::{self, Layer, WITHOUT_EFFECT},
         node::{
             Fabric,
-            agent::{Agent, Answers},
+            helper::{Answers, Helper},
         },
         start::{
             Body,
@@ -182,9 +182,9 @@ fn answer(comm: Comm, place: Place, settings: &Settings, guest: bool) -> Result<
         );
     }
     let together = place.fabric.ranks();
-    let has_agent = (answers && has_thread) || together > 1;
+    let has_helper = (answers && has_thread) || together > 1;
     // MPI's threads, and those made below. Any other may act for the rank.
-    let known = THREADS_OF_MPI.load(Ordering::Relaxed) + if has_agent { Agent::threads(together) } else { 0 };
+    let known = THREADS_OF_MPI.load(Ordering::Relaxed) + if has_helper { Helper::threads(together) } else { 0 };
     let (mut started, member) = Rank::start(place, settings, known)?;
     let wire = MpiWire::new(comm).map_err(|broken| Error::Launch(format!("starting a job on an MPI communicator: {broken}")))?;
     let mpi = Arc::new(Am::new(wire, &member, has_thread, settings.may_give_up(), settings.silence));
@@ -196,7 +196,7 @@ fn answer(comm: Comm, place: Place, settings: &Settings, guest: bool) -> Result<
         Arc::new(Conduit::with_network(member, mpi.clone()))
     };
     exit::begins(&mpi, guest);
-    if has_agent {
+    if has_helper {
         // Without threads in MPI only the program may use the wire.
         started.watch(&topology, (answers && has_thread).then(|| mpi.clone() as Arc<dyn Answers>), None)?;
     }

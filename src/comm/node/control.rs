@@ -7,7 +7,7 @@ use crate::memory::word::WaitWord;
 
 /// The job's part of the control pages.
 #[repr(C, align(128))]
-pub(super) struct Header {
+pub(super) struct JobControl {
     /// The job's token, which no other job has, where a launcher started the ranks. The first bytes of the mapping.
     pub(super) token: [AtomicU64; 2],
     pub(super) over: AtomicU32,
@@ -27,7 +27,7 @@ pub(super) struct Header {
 /// Why the job is over for a child of a rank.
 const FORKED: &str = "this process was forked by a rank of it, and its handles are those of its parent";
 
-impl Header {
+impl JobControl {
     /// In a child of a process that takes part in the job, on a page of its own in the header's place.
     pub(super) fn inherit(&self) {
         self.cause.set(FORKED);
@@ -44,13 +44,13 @@ pub(super) const TAG: u64 = 0xffff_ff00;
 
 /// The text of a call.
 #[repr(C)]
-pub(super) struct Call {
+pub(super) struct CallText {
     /// The number that was published for it.
     published: AtomicU64,
     text: Text<160>,
 }
 
-impl Call {
+impl CallText {
     pub(super) fn set(&self, published: u64, text: &str) {
         self.published.store(0, Ordering::Release);
         self.text.set(text);
@@ -72,7 +72,7 @@ pub(super) struct RankControl {
     /// The call that the rank is in, for messages about a missing rank.
     pub(super) place: [AtomicU64; 2],
     /// Texts of calls that the rank is in, or was in.
-    pub(super) calls: [Call; CALLS],
+    pub(super) calls: [CallText; CALLS],
     /// A wait that has lasted: its number in the upper half, the awaited rank plus one in the lower one.
     pub(super) wait: AtomicU64,
     /// The number of looks in such waits that did not find what the rank waits for.

@@ -8,13 +8,13 @@
 //! rank's memory is at `base + rank * stride + offset`.
 
 mod access;
-pub(super) mod agent;
 mod alive;
 mod conduit;
 mod control;
 mod ending;
 mod errands;
 mod far;
+pub(super) mod helper;
 mod inbox;
 pub(crate) mod loopback;
 mod member;
@@ -47,7 +47,7 @@ pub(crate) use supervisor::{CALL_SHIFT, Supervisor};
 pub(crate) use wait::Patience;
 
 use self::{
-    control::{Header, RankControl},
+    control::{JobControl, RankControl},
     inbox::Inbox,
 };
 use super::{Spot, kit::mutex::Mutex};
@@ -180,7 +180,7 @@ impl Fabric {
     pub(crate) fn keep_from_children(&self) -> io::Result<()> {
         let mark = |control: NonNull<u8>| {
             // SAFETY: the private pages begin where the header was; it holds atomics only, for which zeros are valid.
-            unsafe { control.cast::<Header>().as_ref() }.inherit();
+            unsafe { control.cast::<JobControl>().as_ref() }.inherit();
         };
         self.mapping.keep_from_children(Instead { private: self.first, mark })
     }
@@ -266,9 +266,9 @@ impl Fabric {
         self.first + rank * self.segment
     }
 
-    fn header(&self) -> &Header {
+    fn header(&self) -> &JobControl {
         // SAFETY: the mapping begins with a header; it holds atomics only, for which zeros are valid, and lives as long as self.
-        unsafe { self.mapping.base().cast::<Header>().as_ref() }
+        unsafe { self.mapping.base().cast::<JobControl>().as_ref() }
     }
 
     /// Bytes that all ranks have committed.
@@ -347,7 +347,7 @@ impl Fabric {
     }
 
     fn header_bytes() -> usize {
-        size_of::<Header>().next_multiple_of(PAGE)
+        size_of::<JobControl>().next_multiple_of(PAGE)
     }
 
     fn rank_bytes() -> usize {

@@ -42,7 +42,7 @@ use super::{
 use crate::comm::{
     PublishedWait, Topology,
     kit::mutex::Mutex,
-    protocol::waves::{Stage, Step, Waves},
+    protocol::waves::{Stage, WaveStep, Waves},
     waist::note::{Note, UNKNOWN, What, cut, parts, texts},
 };
 
@@ -293,7 +293,7 @@ impl Supervisor {
             near.filter(|near| near.iter().all(|(wait, _)| PublishedWait::is_wait(*wait)))
         };
         let say = || self.what_they_wait_for();
-        let Step { wave, answer, found } = self.waves.lock().step(now, look, say);
+        let WaveStep { wave, answer, found } = self.waves.lock().step(now, look, say);
         let mut notes = Vec::new();
         if let Some((number, children)) = wave {
             let note = Note::new(What::Wave, &[number], String::new());

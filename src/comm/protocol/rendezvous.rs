@@ -39,13 +39,13 @@ pub(in crate::comm) struct Requests<F, B> {
 #[derive(Debug)]
 struct BulkMessage<B> {
     len: usize,
-    to: Place<B>,
+    to: ReceivePlace<B>,
     has_come: bool,
 }
 
 /// Where a message is received.
 #[derive(Debug)]
-pub(in crate::comm) enum Place<B> {
+pub(in crate::comm) enum ReceivePlace<B> {
     /// In this range of the segment.
     Segment(Range<usize>),
     Buffer(B),
@@ -87,7 +87,7 @@ impl<F, B> Requests<F, B> {
             && let Some(BulkMessage { len, to, .. }) = self.messages.pop_front()
         {
             self.oldest += 1;
-            if let Place::Buffer(buffer) = to {
+            if let ReceivePlace::Buffer(buffer) = to {
                 self.gave = true;
                 return Next::Message(buffer, len);
             }
@@ -115,7 +115,7 @@ impl<F, B> Requests<F, B> {
     }
 
     /// A message of `len` bytes is being received. Returns its number.
-    pub(in crate::comm) fn receives(&mut self, len: usize, to: Place<B>) -> u64 {
+    pub(in crate::comm) fn receives(&mut self, len: usize, to: ReceivePlace<B>) -> u64 {
         self.messages.push_back(BulkMessage { len, to, has_come: false });
         self.oldest + self.messages.len() as u64 - 1
     }
@@ -134,8 +134,8 @@ impl<B> BulkMessage<B> {
     /// Returns true if it is certain to leave a range of the segment alone.
     fn is_apart(&self, range: &Range<usize>) -> bool {
         match &self.to {
-            Place::Segment(own) => own.end <= range.start || range.end <= own.start,
-            Place::Buffer(_) => false,
+            ReceivePlace::Segment(own) => own.end <= range.start || range.end <= own.start,
+            ReceivePlace::Buffer(_) => false,
         }
     }
 }
@@ -259,12 +259,12 @@ mod tests {
                 }
                 Kind::IntoSegment => {
                     requests.may_receive(Some(&range), others_wait).then_some(())?;
-                    (Place::Segment(range.clone()), range.clone().collect())
+                    (ReceivePlace::Segment(range.clone()), range.clone().collect())
                 }
                 Kind::IntoBuffer => {
                     requests.may_receive(None, others_wait).then_some(())?;
                     self.buffers = self.buffers.checked_sub(1)?;
-                    (Place::Buffer(op), Vec::new())
+                    (ReceivePlace::Buffer(op), Vec::new())
                 }
             };
             let number = requests.receives(range.len(), to);
@@ -358,7 +358,7 @@ mod tests {
         let mut requests = Requests::default();
         assert!(requests.arrived("one") && !requests.arrived("two"));
         assert!(matches!(requests.next(true), Next::Frame("one")));
-        let number = requests.receives(8, Place::Buffer("buffer"));
+        let number = requests.receives(8, ReceivePlace::Buffer("buffer"));
         requests.put_back("rest of one");
         assert_eq!(requests.has_come(number, 8), Some(()));
         assert!(matches!(requests.next(true), Next::Message("buffer", 8)));
@@ -369,7 +369,7 @@ mod tests {
     #[test]
     fn a_message_of_another_length_is_found() {
         let mut requests = Requests::<(), ()>::default();
-        let number = requests.receives(8, Place::Segment(0..8));
+        let number = requests.receives(8, ReceivePlace::Segment(0..8));
         assert_eq!(requests.has_come(number, 7), None);
         assert_eq!(requests.has_come(number + 1, 8), None);
         assert_eq!(requests.has_come(number, 8), Some(()));

@@ -40,7 +40,7 @@ impl Stage {
 
 /// What a machine has to do.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(in crate::comm) struct Step {
+pub(in crate::comm) struct WaveStep {
     /// Pass a wave on to these machines.
     pub(in crate::comm) wave: Option<(u64, Vec<usize>)>,
     /// Answer a machine: the wave's number, what became of the waits, each rank and what it waits for.
@@ -108,8 +108,8 @@ impl Waves {
         now: Duration,
         look: impl FnOnce() -> Option<Vec<(u64, u64)>>,
         say: impl FnOnce() -> String,
-    ) -> Step {
-        let mut step = Step::default();
+    ) -> WaveStep {
+        let mut step = WaveStep::default();
         let near = look();
         let rested = || self.began.is_none_or(|began| now.saturating_sub(began) >= PACE);
         if self.parent.is_none() && self.came == self.answered && near.is_some() && rested() {
@@ -286,7 +286,8 @@ mod tests {
                 let all = near().all(|rank| rank.number % 2 == 1);
                 let waits = all.then(|| near().map(|rank| (rank.number, rank.looks)).collect());
                 let now = Duration::from_millis(100 * self.now);
-                let Step { wave, answer, found } = self.machines[machine].step(now, || waits, || format!("machine {machine}"));
+                let WaveStep { wave, answer, found } =
+                    self.machines[machine].step(now, || waits, || format!("machine {machine}"));
                 for (number, to) in wave.into_iter().flat_map(|(number, to)| to.into_iter().map(move |to| (number, to))) {
                     self.send(Sent::Wave { to, number });
                 }
@@ -321,11 +322,11 @@ mod tests {
         let mut root = Waves::new(0, 2);
         let say = || String::from("root");
         let at = Duration::from_secs;
-        assert_eq!(root.step(at(0), || None, say), Step::default());
-        let wave = Step { wave: Some((1, vec![1])), ..Step::default() };
+        assert_eq!(root.step(at(0), || None, say), WaveStep::default());
+        let wave = WaveStep { wave: Some((1, vec![1])), ..WaveStep::default() };
         assert_eq!(root.step(at(1), || Some(vec![(1, 1)]), say), wave);
         for second in 2..100 {
-            assert_eq!(root.step(at(second), || Some(vec![(1, second)]), say), Step::default());
+            assert_eq!(root.step(at(second), || Some(vec![(1, second)]), say), WaveStep::default());
         }
     }
 }

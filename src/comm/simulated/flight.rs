@@ -5,7 +5,7 @@ use std::ptr::NonNull;
 use crate::{
     comm::{
         Atomic, Event, Local, Mail, Remote, Scale, SignalWord, Strided, Token,
-        engine::addition::{self, Segment},
+        engine::addition::{self, NodeSegment},
         node::Fabric,
         soft::{Picos, Way},
     },
@@ -16,7 +16,7 @@ use crate::{
 #[derive(Debug)]
 pub(super) struct Flight {
     pub(super) message: Message,
-    pub(super) kind: Kind,
+    pub(super) kind: FlightKind,
     pub(super) token: Token,
     offset: usize,
     memory: Memory,
@@ -64,7 +64,7 @@ impl Message {
 const SHORT: usize = 16 << 10;
 
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Kind {
+pub(super) enum FlightKind {
     /// With a signal behind it, or without.
     Put(Option<SignalWord>),
     Get,
@@ -74,9 +74,9 @@ pub(super) enum Kind {
     Wire(u64, bool),
 }
 
-impl Kind {
+impl FlightKind {
     pub(super) fn is_put(&self) -> bool {
-        matches!(self, Kind::Put(_))
+        matches!(self, FlightKind::Put(_))
     }
 }
 
@@ -120,9 +120,10 @@ impl Memory {
 unsafe impl Send for Memory {}
 
 impl Flight {
-    fn new(kind: Kind, from: usize, to: Remote, memory: Memory, token: Token) -> Self {
+    fn new(kind: FlightKind, from: usize, to: Remote, memory: Memory, token: Token) -> Self {
         // A request is a message without bytes.
-        let bytes = if matches!(kind, Kind::Put(_) | Kind::Mail(_) | Kind::Wire(..)) { memory.len() } else { 0 };
+        let bytes =
+            if matches!(kind, FlightKind::Put(_) | FlightKind::Mail(_) | FlightKind::Wire(..)) { memory.len() } else { 0 };
         let message = Message {
             from: from as u32,
             to: to.rank as u32,
@@ -130,7 +131,7 @@ impl Flight {
             way: Way::default(),
             answered: Picos::ZERO,
             is_back: false,
-            is_mail: matches!(kind, Kind::Mail(_)),
+            is_mail: matches!(kind, FlightKind::Mail(_)),
         };
         Flight { message, kind, token, offset: to.offset, memory, hollow: false, value: 0, bytes: None }
     }
@@ -145,14 +146,14 @@ impl Flight {
             // SAFETY: the caller's promise; the copy is new.
             unsafe { bytes.as_mut_ptr().copy_from_nonoverlapping(local.ptr, local.len) };
         }
-        Flight::new(Kind::Put(signal), from, to, Memory::Copied(bytes), token)
+        Flight::new(FlightKind::Put(signal), from, to, Memory::Copied(bytes), token)
     }
 
     /// A put or a get of memory that stays valid until it is done or given up.
     ///
     /// # Safety
     /// As [`Operation`](crate::comm::Operation) says.
-    pub(super) unsafe fn lent(kind: Kind, from: usize, to: Remote, local: Local, token: Token) -> Self {
+    pub(super) unsafe fn lent(kind: FlightKind, from: usize, to: Remote, local: Local, token: Token) -> Self {
         Flight::new(kind, from, to, Memory::Lent(local), token)
     }
 
@@ -160,7 +161,13 @@ impl Flight {
     ///
     /// # Safety
     /// As [`Operation`](crate::comm::Operation) says.
-    pub(super) unsafe fn block(kind: Kind, from: usize, to: Remote, Strided { loops, local }: Strided<'_>, token: Token) -> Self {
+    pub(super) unsafe fn block(
+        kind: FlightKind,
+        from: usize,
+        to: Remote,
+        Strided { loops, local }: Strided<'_>,
+        token: Token,
+    ) -> Self {
         Flight::new(kind, from, to, Memory::LentBlock(local, Box::new(loops.clone())), token)
     }
 
@@ -178,7 +185,7 @@ impl Flight {
             at += run;
         });
         let sum = Sum { loops: loops.clone(), packed, scale: *scale, lock };
-        Flight::new(Kind::Put(None), from, to, Memory::Sum(Box::new(sum)), token)
+        Flight::new(FlightKind::Put(None), from, to, Memory::Sum(Box::new(sum)), token)
     }
 
     /// An atomic operation.
@@ -186,17 +193,17 @@ impl Flight {
     /// # Safety
     /// As [`Operation`](crate::comm::Operation) says.
     pub(super) unsafe fn atomic(from: usize, word: Remote, atomic: Atomic, token: Token) -> Self {
-        Flight::new(Kind::Atomic(atomic), from, word, Memory::Gone(atomic.width), token)
+        Flight::new(FlightKind::Atomic(atomic), from, word, Memory::Gone(atomic.width), token)
     }
 
     pub(super) fn mail(from: usize, to: usize, mail: Mail) -> Self {
         let to = Remote { rank: to, offset: 0 };
-        Flight::new(Kind::Mail(mail), from, to, Memory::Gone(size_of::<Mail>()), Token::NOBODY)
+        Flight::new(FlightKind::Mail(mail), from, to, Memory::Gone(size_of::<Mail>()), Token::NOBODY)
     }
 
     pub(super) fn wire(from: u32, to: u32, bytes: usize, number: u64, returns: bool) -> Self {
         let to = Remote { rank: to as usize, offset: 0 };
-        Flight::new(Kind::Wire(number, returns), from as usize, to, Memory::Gone(bytes), Token::NOBODY)
+        Flight::new(FlightKind::Wire(number, returns), from as usize, to, Memory::Gone(bytes), Token::NOBODY)
     }
 
     pub(super) fn len(&self) -> usize {
@@ -211,12 +218,12 @@ impl Flight {
     /// What tells it from others.
     pub(super) fn words(&self) -> [u64; 4] {
         let kind = match self.kind {
-            Kind::Put(None) => 1,
-            Kind::Put(Some(_)) => 2,
-            Kind::Get => 3,
-            Kind::Atomic(_) => 4,
-            Kind::Mail(_) => 5,
-            Kind::Wire(..) => 6,
+            FlightKind::Put(None) => 1,
+            FlightKind::Put(Some(_)) => 2,
+            FlightKind::Get => 3,
+            FlightKind::Atomic(_) => 4,
+            FlightKind::Mail(_) => 5,
+            FlightKind::Wire(..) => 6,
         };
         [kind, (self.message.issuer() as u64) << 32 | self.message.target() as u64, self.offset as u64, self.len() as u64]
     }
@@ -231,7 +238,7 @@ impl Flight {
         let local = match &self.memory {
             Memory::Sum(_) if self.hollow => return,
             Memory::Sum(sum) => {
-                let segment = Segment { base: fabric.segment(self.message.target()), len: fabric.segment_len() };
+                let segment = NodeSegment { base: fabric.segment(self.message.target()), len: fabric.segment_len() };
                 let mut at = 0;
                 return sum.loops.for_each_run(|remote, _| {
                     let (run, offset) = (sum.loops.run(), self.offset.wrapping_add_signed(remote));
@@ -267,8 +274,8 @@ impl Flight {
         self.message = Message { from: to, to: from, bytes: self.len(), way: Way::default(), answered, is_back: true, is_mail };
         match (self.kind, &self.memory) {
             // SAFETY: the issuer promised so.
-            (Kind::Atomic(atomic), _) => self.value = unsafe { fabric.apply(self.message.target(), self.offset, atomic) },
-            (Kind::Get, Memory::Lent(local)) if local.len <= SHORT && !self.hollow => {
+            (FlightKind::Atomic(atomic), _) => self.value = unsafe { fabric.apply(self.message.target(), self.offset, atomic) },
+            (FlightKind::Get, Memory::Lent(local)) if local.len <= SHORT && !self.hollow => {
                 let mut bytes = vec![0; local.len].into_boxed_slice();
                 let copy = Local { ptr: bytes.as_mut_ptr(), len: bytes.len() };
                 // SAFETY: the issuer promised the source; the copy is new.
@@ -282,8 +289,8 @@ impl Flight {
     /// Completes it. Returns what to report.
     pub(super) fn done(&self, fabric: &Fabric) -> Option<Event> {
         match (&self.memory, self.kind) {
-            (_, Kind::Atomic(_)) => Some(Event::Value(self.token, self.value)),
-            (Memory::Lent(local), Kind::Get) if !self.hollow => {
+            (_, FlightKind::Atomic(_)) => Some(Event::Value(self.token, self.value)),
+            (Memory::Lent(local), FlightKind::Get) if !self.hollow => {
                 // SAFETY: the issuer promised the source; its own memory is writable until it is given up. The copy is as long.
                 unsafe {
                     match &self.bytes {
@@ -293,7 +300,7 @@ impl Flight {
                 }
                 Some(Event::LocalDone(self.token))
             }
-            (Memory::LentBlock(local, loops), Kind::Get) if !self.hollow => {
+            (Memory::LentBlock(local, loops), FlightKind::Get) if !self.hollow => {
                 // SAFETY: the issuer promised the source; its own memory is writable until it is given up.
                 unsafe { fabric.copy_block(false, self.message.target(), self.offset, Strided { loops, local: *local }) };
                 Some(Event::LocalDone(self.token))

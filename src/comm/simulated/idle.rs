@@ -5,7 +5,7 @@
 
 use std::{sync::atomic::Ordering, time::Duration};
 
-use super::state::{Idle, Phase, State, Step};
+use super::state::{IdleWait, Phase, Step, WorldState};
 use crate::comm::soft::Picos;
 
 /// The time of a poll that finds nothing. Without it, a rank that polls in a loop would stop time.
@@ -14,13 +14,13 @@ pub(super) const LOOK: Picos = Picos(50_000);
 /// The time of reading the clock. Without it, a loop that waits for a time would stop time.
 pub(super) const READING: Picos = Picos(20_000);
 
-impl Idle {
+impl IdleWait {
     pub(super) fn new(first: Option<Duration>, most: Duration) -> Self {
-        Idle { next: Step::Begins, first, most }
+        IdleWait { next: Step::Begins, first, most }
     }
 }
 
-impl State {
+impl WorldState {
     /// Goes on with the wait of a rank that has its turn, if it is in one: as [`Clock`](super::clock::Clock) polls, reads the clock
     /// and waits. Returns true if the rank itself goes on: it is in no wait, has a report or must look itself, or the job is
     /// over.

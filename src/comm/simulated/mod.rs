@@ -41,7 +41,7 @@ use super::{
     kit::{mutex::Mutex, say::say},
     layers::{self, Layer},
     node::{Member, keeping},
-    soft::{Form, Picos, Ranks as Turns},
+    soft::{Form, Picos, RankTurns},
     start::{
         self, Body, NO_DEVICE, Named, Ranks, Variant, contain, life,
         settings::{Computing, Settings},
@@ -98,7 +98,7 @@ pub(super) fn run(settings: &Settings, body: &Body<'_>) -> Result<Report, Error>
     }
     let fabric = life::fabric(settings)?;
     fabric.keep_from_children().map_err(keeping)?;
-    let turns = Turns::new(settings.form, settings.ranks);
+    let turns = RankTurns::new(settings.form, settings.ranks);
     let world =
         Arc::new(World::new(fabric.clone(), turns, machine.clone(), settings.seed, settings.faults.clone(), settings.timeout));
     // The first to end the job is the culprit: others fail because they hear of it.

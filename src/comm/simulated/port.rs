@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{
-    flight::{Flight, Kind},
+    flight::{Flight, FlightKind},
     world::World,
 };
 use crate::comm::{
@@ -59,7 +59,7 @@ impl Port {
         }
         if local.len > self.copied {
             // SAFETY: the caller's promise.
-            return self.issue_lent(unsafe { Flight::lent(Kind::Put(signal), self.rank, to, local, token) });
+            return self.issue_lent(unsafe { Flight::lent(FlightKind::Put(signal), self.rank, to, local, token) });
         }
         // SAFETY: the caller's promise.
         self.issue_copied(token, |token| unsafe { Flight::copied(self.rank, to, local, signal, token) })
@@ -82,7 +82,7 @@ impl Network for Port {
             return Issued::Pending;
         }
         // SAFETY: the caller's promise.
-        self.issue_lent(unsafe { Flight::lent(Kind::Get, self.rank, from, local, token) })
+        self.issue_lent(unsafe { Flight::lent(FlightKind::Get, self.rank, from, local, token) })
     }
 
     unsafe fn issue(&self, operation: &Operation<'_>, token: Token) -> Issued {
@@ -98,8 +98,10 @@ impl Network for Port {
         unsafe {
             match *operation {
                 Operation::PutSignal { to, local, signal } => self.put_anyhow(to, local, Some(signal), token),
-                Operation::PutBlock { to, block } => self.issue_lent(Flight::block(Kind::Put(None), rank, to, block, token)),
-                Operation::GetBlock { from, block } => self.issue_lent(Flight::block(Kind::Get, rank, from, block, token)),
+                Operation::PutBlock { to, block } => {
+                    self.issue_lent(Flight::block(FlightKind::Put(None), rank, to, block, token))
+                }
+                Operation::GetBlock { from, block } => self.issue_lent(Flight::block(FlightKind::Get, rank, from, block, token)),
                 // Of a rank of this node, whose processors add.
                 Operation::Accumulate { to, block, scale, lock } => {
                     self.issue_copied(token, |token| Flight::sum(rank, to, block, scale, lock, token))

@@ -5,12 +5,12 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use super::flight::{Flight, Kind};
+use super::flight::{Flight, FlightKind};
 use crate::comm::{
     Cause, Event, Events as Reports, Token, WaitWord,
     kit::{peers::Peers, slab::Slab},
     node::Fabric,
-    soft::{Adapters, Events, Faults, Machine, Model, Next as Leg, Picos, Wish},
+    soft::{Adapters, Events, Faults, Machine, Model, NextLeg as Leg, Picos, Wish},
 };
 
 /// The job ends after this many ticks without a message.
@@ -29,7 +29,7 @@ pub(crate) struct Report {
 
 /// The state of a simulated job: its events, ranks and operations.
 #[derive(Debug)]
-pub(super) struct State {
+pub(super) struct WorldState {
     pub(super) fabric: Arc<Fabric>,
     /// The interval of looks in vain.
     tick: Picos,
@@ -40,7 +40,7 @@ pub(super) struct State {
     pub(super) now: Picos,
     pub(super) events: Events<Happens>,
     pub(super) model: Model,
-    pub(super) ranks: Vec<Rank>,
+    pub(super) ranks: Vec<RankState>,
     pub(super) flights: Slab<Flight>,
     /// The rank whose turn is next, if a rank has found that out.
     pub(super) next: Option<usize>,
@@ -82,7 +82,7 @@ pub(super) enum Happens {
 
 /// What is to be done outside of the queue of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Next {
+pub(super) enum NextTask {
     /// A rank has its turn.
     Turn(usize),
     /// The agent of a rank looks at its network.
@@ -111,13 +111,13 @@ pub(super) struct Wired {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Rank {
+pub(super) struct RankState {
     pub(super) clock: Picos,
     /// When it has copied the answers to its gets from its node that have arrived.
     copied: Picos,
     pub(super) phase: Phase,
     /// The wait that goes on without it.
-    pub(super) idle: Option<Idle>,
+    pub(super) idle: Option<IdleWait>,
     /// To be polled.
     pub(super) reports: Reports,
     /// By target: what it has put there that was not answered.
@@ -130,7 +130,7 @@ pub(super) struct Rank {
     pub(super) wired: Wired,
 }
 
-impl Rank {
+impl RankState {
     /// Until when it computes, as far as is known.
     fn computes(&self) -> Picos {
         if let Phase::Runs = self.phase { self.clock } else { Picos::ZERO }
@@ -154,7 +154,7 @@ pub(super) enum Phase {
 
 /// A wait for a report that goes on without its rank (`idle`).
 #[derive(Debug)]
-pub(super) struct Idle {
+pub(super) struct IdleWait {
     pub(super) next: Step,
     /// When the rank first looked at the clock.
     pub(super) first: Option<Duration>,
@@ -186,7 +186,7 @@ pub(super) struct Unanswered {
     pub(super) flushes: Vec<Token>,
 }
 
-impl State {
+impl WorldState {
     /// The beginning: all ranks are to get their first turn.
     pub(super) fn new(fabric: Arc<Fabric>, machine: Machine, seed: u64, faults: Faults, tick: Picos) -> Self {
         let count = fabric.ranks();
@@ -200,7 +200,7 @@ impl State {
         for &(node, at, until) in &stalls {
             events.add(at, count, Happens::Stalls(node as u32, until));
         }
-        State {
+        WorldState {
             fabric,
             tick,
             delay,
@@ -208,7 +208,7 @@ impl State {
             now: Picos::ZERO,
             events,
             model: Model::new(machine, count),
-            ranks: (0..count).map(|_| Rank::default()).collect(),
+            ranks: (0..count).map(|_| RankState::default()).collect(),
             flights: Slab::default(),
             next: None,
             alive: count,
@@ -221,7 +221,7 @@ impl State {
     }
 
     /// Lets things happen until something is to be done outside. None when all ranks have ended.
-    pub(super) fn advance(&mut self) -> Option<Next> {
+    pub(super) fn advance(&mut self) -> Option<NextTask> {
         while self.alive > 0 {
             let (at, event) = self.events.take()?;
             let next = self.happens(at, event);
@@ -233,7 +233,7 @@ impl State {
     }
 
     /// Handles an event. Returns what is to be done because of it.
-    pub(super) fn happens(&mut self, at: Picos, event: Happens) -> Option<Next> {
+    pub(super) fn happens(&mut self, at: Picos, event: Happens) -> Option<NextTask> {
         self.now = at;
         self.report.end = at;
         self.report.events += 1;
@@ -244,7 +244,7 @@ impl State {
                 let runs = &mut self.ranks[rank];
                 runs.clock = runs.clock.max(at).max(self.model.attends(rank));
                 if runs.clock == at {
-                    return self.has_idled(rank).then_some(Next::Turn(rank));
+                    return self.has_idled(rank).then_some(NextTask::Turn(rank));
                 }
                 // Its processor has moved messages meanwhile.
                 let clock = runs.clock;
@@ -270,7 +270,7 @@ impl State {
                 wired.reminded.take_if(|&mut asked| asked <= at);
                 self.ring(rank as usize);
             }
-            Happens::Serves(rank) => return self.is_served(rank as usize).then_some(Next::Serve(rank as usize)),
+            Happens::Serves(rank) => return self.is_served(rank as usize).then_some(NextTask::Serve(rank as usize)),
             Happens::Time(number) => self.tell_adapters(|adapters, now, wishes| adapters.is_time(now, number, wishes)),
         }
         None
@@ -400,13 +400,13 @@ impl State {
         let Some(flight) = self.flights.get_mut(id) else { return };
         let (from, to) = (flight.message.issuer(), flight.message.target());
         match flight.kind {
-            Kind::Put(signal) => {
+            FlightKind::Put(signal) => {
                 flight.write(&self.fabric, signal);
                 self.events.add(flight.message.answered, from, Happens::Done(id));
                 self.touched(to);
             }
-            Kind::Get | Kind::Atomic(_) => {
-                let is_get = matches!(flight.kind, Kind::Get);
+            FlightKind::Get | FlightKind::Atomic(_) => {
+                let is_get = matches!(flight.kind, FlightKind::Get);
                 flight.apply(&self.fabric);
                 // What it brings back leaves now, or when it is read.
                 if is_get && !self.model.is_near(from, to) {
@@ -419,7 +419,7 @@ impl State {
                     self.touched(to);
                 }
             }
-            Kind::Wire(number, returns) => {
+            FlightKind::Wire(number, returns) => {
                 self.tell_adapters(|adapters, now, wishes| adapters.arrived(now, number, wishes));
                 if returns {
                     self.flights.remove(id);
@@ -427,7 +427,7 @@ impl State {
                     self.events.add(flight.message.answered, from, Happens::Done(id));
                 }
             }
-            Kind::Mail(mail) => {
+            FlightKind::Mail(mail) => {
                 self.flights.remove(id);
                 self.ranks[from].flying -= 1;
                 self.tell(to, Event::Mail(from, mail));
@@ -437,7 +437,7 @@ impl State {
 
     fn done(&mut self, id: u64) {
         let Some(flight) = self.flights.remove(id) else { return };
-        if let Kind::Wire(number, _) = flight.kind {
+        if let FlightKind::Wire(number, _) = flight.kind {
             return self.tell_adapters(|adapters, now, wishes| adapters.answered(now, number, wishes));
         }
         let issuer = &mut self.ranks[flight.message.issuer()];

@@ -18,12 +18,12 @@ use std::{
 use super::{
     flight::Flight,
     idle::LOOK,
-    state::{Happens, Phase, State},
+    state::{Happens, Phase, WorldState},
     world::World,
 };
 use crate::comm::{
     Network,
-    soft::{Adapters, Cables, Picos, Step, Wish},
+    soft::{Adapters, Cables, Picos, SetupStep, Wish},
 };
 
 /// Pauses of a rank that lets others run, the first one and the longest.
@@ -32,7 +32,7 @@ const PAUSES: [Picos; 2] = [Picos(1_000_000), Picos(10_000_000_000)];
 /// Sleeps of an agent that has left something to be done.
 const NAPS: [Picos; 2] = [Picos(1_000_000), Picos(500_000_000)];
 
-impl State {
+impl WorldState {
     /// Tells adapters something, and does what they wish.
     pub(super) fn tell_adapters(&mut self, tell: impl FnOnce(&dyn Adapters, Duration, &mut Vec<Wish>)) {
         let Some(adapters) = self.adapters.clone() else { return };
@@ -278,12 +278,12 @@ impl Cables for World {
         state.works(rank, time);
     }
 
-    fn steps(&self, rank: usize, step: Step) {
+    fn steps(&self, rank: usize, step: SetupStep) {
         let mut state = self.state();
         let time = state.model.machine().agent.map_or(Picos::ZERO, |agent| match step {
-            Step::Prepares => agent.prepare,
+            SetupStep::Prepares => agent.prepare,
             // To receive, and to send.
-            Step::Connects => Picos(agent.connect.0 / 2),
+            SetupStep::Connects => Picos(agent.connect.0 / 2),
         });
         state.works(rank, time);
     }

@@ -15,7 +15,7 @@ use std::{
 use super::{
     flight::Flight,
     idle::LOOK,
-    state::{Happens, Idle, Next, Phase, Report, State, Word},
+    state::{Happens, IdleWait, NextTask, Phase, Report, Word, WorldState},
 };
 use crate::{
     calls::elsewhere,
@@ -23,7 +23,7 @@ use crate::{
         Cause, Event, Events as Reports, Network, Token, WaitWord,
         kit::mutex::Mutex,
         node::Fabric,
-        soft::{Faults, Machine, Picos, Ranks},
+        soft::{Faults, Machine, Picos, RankTurns},
     },
 };
 
@@ -34,8 +34,8 @@ const TICK: Picos = Picos(500_000_000_000);
 #[derive(Debug)]
 pub(super) struct World {
     fabric: Arc<Fabric>,
-    ranks: Ranks,
-    state: Mutex<State>,
+    ranks: RankTurns,
+    state: Mutex<WorldState>,
     /// The networks that the agents of ranks look at.
     pub(super) services: Mutex<Vec<Option<Arc<dyn Network>>>>,
 }
@@ -60,19 +60,19 @@ fn take(reports: &mut Reports, to: &mut Reports) {
 impl World {
     pub(super) fn new(
         fabric: Arc<Fabric>,
-        ranks: Ranks,
+        ranks: RankTurns,
         machine: Machine,
         seed: u64,
         faults: Faults,
         timeout: Option<f64>,
     ) -> Self {
         let tick = timeout.map_or(TICK, |seconds| TICK.min(Picos::of_seconds(seconds)));
-        let state = State::new(fabric.clone(), machine, seed, faults, tick);
+        let state = WorldState::new(fabric.clone(), machine, seed, faults, tick);
         let services = (0..fabric.ranks()).map(|_| None).collect();
         World { fabric, ranks, state: Mutex::new(state), services: Mutex::new(services) }
     }
 
-    pub(super) fn ranks(&self) -> &Ranks {
+    pub(super) fn ranks(&self) -> &RankTurns {
         &self.ranks
     }
 
@@ -88,21 +88,21 @@ impl World {
     }
 
     /// Lets things happen until a rank has its turn. None when all have ended.
-    fn advance<'w>(&'w self, mut state: MutexGuard<'w, State>) -> (MutexGuard<'w, State>, Option<usize>) {
+    fn advance<'w>(&'w self, mut state: MutexGuard<'w, WorldState>) -> (MutexGuard<'w, WorldState>, Option<usize>) {
         loop {
             match state.advance() {
-                Some(Next::Serve(rank)) => {
+                Some(NextTask::Serve(rank)) => {
                     drop(state);
                     self.serve(rank);
                     state = self.state.lock();
                 }
-                Some(Next::Turn(rank)) => return (state, Some(rank)),
+                Some(NextTask::Turn(rank)) => return (state, Some(rank)),
                 None => return (state, None),
             }
         }
     }
 
-    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+    pub(super) fn state(&self) -> MutexGuard<'_, WorldState> {
         self.state.lock()
     }
 
@@ -225,7 +225,7 @@ impl World {
             return self.poll(rank, reports);
         }
         let mut state = self.state.lock();
-        state.ranks[rank].idle = Some(Idle::new(*first, most));
+        state.ranks[rank].idle = Some(IdleWait::new(*first, most));
         if !state.has_idled(rank) {
             self.end_turn(state, rank);
             state = self.state.lock();
@@ -266,7 +266,7 @@ impl World {
     }
 
     /// Lets happen what happens up to the time of a rank that has its turn.
-    pub(super) fn catch_up(&self, rank: usize) -> MutexGuard<'_, State> {
+    pub(super) fn catch_up(&self, rank: usize) -> MutexGuard<'_, WorldState> {
         let mut state = self.state.lock();
         if self.is_still(rank) {
             return state;
@@ -279,7 +279,7 @@ impl World {
     }
 
     /// Lets others run until a turn of this rank.
-    pub(super) fn end_turn(&self, state: MutexGuard<'_, State>, rank: usize) {
+    pub(super) fn end_turn(&self, state: MutexGuard<'_, WorldState>, rank: usize) {
         let (state, next) = self.advance(state);
         if next != Some(rank) {
             drop(state);

@@ -22,7 +22,7 @@ pub(in crate::comm) enum Wish {
 
 /// What takes long at the ends of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::comm) enum Step {
+pub(in crate::comm) enum SetupStep {
     /// An end is made.
     Prepares,
     /// It is joined to the other one, in two such steps.
@@ -44,7 +44,7 @@ pub(in crate::comm) trait Cables: Send + Sync + fmt::Debug {
     fn takes(&self, rank: usize, messages: usize, bytes: usize);
 
     /// A rank has made a step towards a connection.
-    fn steps(&self, rank: usize, step: Step);
+    fn steps(&self, rank: usize, step: SetupStep);
 
     /// Rings a rank at a time, unless it was to be rung before that.
     fn ring_at(&self, rank: usize, at: Duration);

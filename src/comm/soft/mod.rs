@@ -8,6 +8,7 @@
 //! | `model` | when a message leaves and arrives |
 //! | `events` | what happens next |
 //! | `cables` | what joins adapters with code of their own |
+//! | `fabric` | what adapters in software have in common |
 //! | `faults` | what goes wrong |
 //! | `ranks`, `stacks` | ranks that run one at a time |
 //!
@@ -16,6 +17,7 @@
 
 mod cables;
 mod events;
+pub(super) mod fabric;
 mod faults;
 mod links;
 mod machine;
@@ -24,12 +26,12 @@ mod ranks;
 mod stacks;
 mod time;
 
-pub(super) use cables::{Adapters, Cables, Step, Wish};
+pub(super) use cables::{Adapters, Cables, SetupStep, Wish};
 pub(super) use events::Events;
 pub(crate) use faults::Faults;
 pub(super) use links::Shape;
 pub(super) use machine::{Adapter, AgentTimes, Block, Driven, Machine, Node, Processor};
-pub(super) use model::{Model, Next, Way};
+pub(super) use model::{Model, NextLeg, Way};
 pub(crate) use ranks::Form;
-pub(super) use ranks::Ranks;
+pub(super) use ranks::RankTurns;
 pub(super) use time::Picos;

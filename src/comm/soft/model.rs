@@ -31,7 +31,7 @@ pub(in crate::comm) struct Way(Option<LinkRoute>);
 
 /// What comes next of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::comm) enum Next {
+pub(in crate::comm) enum NextLeg {
     /// Its head is at a link or at the receiver. Ask again then.
     Head(Picos),
     Ends(Times),
@@ -132,10 +132,10 @@ impl Model {
         bytes: usize,
         computes: Picos,
         way: &mut Way,
-    ) -> Next {
+    ) -> NextLeg {
         if self.is_near(from, to) {
             let latency = if from == to { Picos::ZERO } else { self.machine.node.latency };
-            return Next::Ends(Times { arrived: now + latency, answered: now + latency + latency });
+            return NextLeg::Ends(Times { arrived: now + latency, answered: now + latency + latency });
         }
         let (sender, receiver) = (from, to);
         let (from, to) = (from / self.machine.ranks_per_node, to / self.machine.ranks_per_node);
@@ -151,13 +151,13 @@ impl Model {
                 self.heads[from] = head;
             }
             // Where all heads take equally long, they come in the order in which they begin: the caller need not ask again.
-            return if is_at_once { self.travels(head, sender, receiver, bytes, computes, way) } else { Next::Head(head) };
+            return if is_at_once { self.travels(head, sender, receiver, bytes, computes, way) } else { NextLeg::Head(head) };
         };
         if let Some(link) = route.next(&self.machine.shape) {
             let on_link = Picos::of_bytes(bytes, self.machine.link[self.machine.shape.direction(link)]);
             let enters = now.max(self.links[link]);
             self.links[link] = enters + on_link;
-            return Next::Head(enters + self.machine.hop);
+            return NextLeg::Head(enters + self.machine.hop);
         }
         let back = (0..=route.len()).fold(adapter.latency, |time, _| time + self.machine.hop);
         let slowest = route.directions().into_iter().zip(self.machine.link).filter(|(leads, _)| *leads);
@@ -173,13 +173,13 @@ impl Model {
             let arrived = enters + driven.receive + Picos::of_bytes(bytes, per_byte);
             self.sends[receiver] = arrived;
             let arrived = arrived.max(last);
-            return Next::Ends(Times { arrived, answered: arrived + back });
+            return NextLeg::Ends(Times { arrived, answered: arrived + back });
         }
         let (enters, bytes) = (now.max(self.receives[to]), Picos::of_bytes(bytes, per_byte));
         self.receives[to] = enters + adapter.gap.max(bytes);
         // The last byte comes at the rate of a link, and is received at that of the adapter.
         let arrived = (enters + bytes).max(last);
-        Next::Ends(Times { arrived, answered: arrived + back })
+        NextLeg::Ends(Times { arrived, answered: arrived + back })
     }
 }
 
@@ -234,8 +234,8 @@ mod tests {
                     at
                 }
                 Some(_) => match model.travels(Picos(now), from, to, bytes, Picos(computes), way) {
-                    Next::Head(at) => at,
-                    Next::Ends(ends) => {
+                    NextLeg::Head(at) => at,
+                    NextLeg::Ends(ends) => {
                         *times = ends;
                         continue;
                     }

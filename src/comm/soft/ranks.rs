@@ -44,7 +44,7 @@ pub(crate) enum Form {
 
 /// Ranks that run one at a time.
 #[derive(Debug)]
-pub(in crate::comm) struct Ranks {
+pub(in crate::comm) struct RankTurns {
     switch: Switch,
     /// The rank whose turn it is, and the mark of its thread. Between turns, neither.
     current: AtomicUsize,
@@ -87,7 +87,7 @@ fn await_change(word: &WaitWord, seen: u32) {
 }
 
 /// A rank gives its turn back when it ends, however it does.
-struct GivesBack<'r>(&'r Ranks, &'r WaitWord);
+struct GivesBack<'r>(&'r RankTurns, &'r WaitWord);
 
 impl Drop for GivesBack<'_> {
     fn drop(&mut self) {
@@ -104,7 +104,7 @@ impl Drop for AbortsOnPanic {
     }
 }
 
-impl Ranks {
+impl RankTurns {
     pub(in crate::comm) fn new(form: Form, ranks: usize) -> Self {
         let switch = match form {
             Form::Threads => {
@@ -112,7 +112,7 @@ impl Ranks {
             }
             Form::Coroutines => Switch::Yielders((0..ranks).map(|_| AtomicPtr::default()).collect()),
         };
-        Ranks { switch, current: AtomicUsize::new(NOBODY), thread: AtomicUsize::new(0) }
+        RankTurns { switch, current: AtomicUsize::new(NOBODY), thread: AtomicUsize::new(0) }
     }
 
     /// Returns true if the caller is this rank, and has its turn.
@@ -284,7 +284,7 @@ mod tests {
 
     /// Three ranks that say where they are, in the order 2, 0, 1, 2, 0, 1 ...
     fn said(form: Form) -> Vec<(usize, u32)> {
-        let (ranks, said) = (Ranks::new(form, 3), Mutex::new(Vec::new()));
+        let (ranks, said) = (RankTurns::new(form, 3), Mutex::new(Vec::new()));
         let main = |rank: usize| {
             for turn in 0..4 {
                 assert!(ranks.is_turn_of(rank) && !ranks.is_turn_of((rank + 1) % 3));
@@ -310,7 +310,7 @@ mod tests {
     #[test]
     fn a_thread_that_is_no_rank_has_no_turn() {
         for form in [Form::Threads, Form::Coroutines] {
-            let ranks = Ranks::new(form, 1);
+            let ranks = RankTurns::new(form, 1);
             let main = |rank: usize| {
                 assert!(ranks.is_turn_of(rank));
                 std::thread::scope(|scope| assert!(!scope.spawn(|| ranks.is_turn_of(rank)).join().unwrap()));
@@ -323,7 +323,7 @@ mod tests {
     #[test]
     fn a_rank_may_panic_and_be_caught() {
         for form in [Form::Threads, Form::Coroutines] {
-            let ranks = Ranks::new(form, 1);
+            let ranks = RankTurns::new(form, 1);
             let caught = Mutex::new(false);
             let main = |_| *caught.lock().unwrap() = std::panic::catch_unwind(|| panic!("on purpose")).is_err();
             let mut left = Some(0);

@@ -1,7 +1,7 @@
 //! The life of a rank, from its start to its end, on any network.
 //!
 //! A rank that a launcher started is a [`Rank`] until it ends: it holds the lock that shows its neighbors that its process lives, it is
-//! pinned, and its agent watches others. How it waits for the other ranks at the end, and how they learn of a failure, is its network's
+//! pinned, and its helper watches others. How it waits for the other ranks at the end, and how they learn of a failure, is its network's
 //! [`Ending`]. Ranks that this process starts use only the first and the last step: [`fabric`] and [`conclude`].
 
 use std::{
@@ -16,7 +16,7 @@ use crate::{
         kit::cores,
         node::{
             Fabric, Held, Member,
-            agent::{Agent, Answers, Gone},
+            helper::{Answers, Gone, Helper},
             keeping,
         },
     },
@@ -57,7 +57,7 @@ pub(in crate::comm) struct Rank {
     local: usize,
     /// Shows the neighbors that this process lives.
     held: Option<Held>,
-    agent: Option<Agent>,
+    helper: Option<Helper>,
     /// Cores that the ranks of its machine share.
     pub(in crate::comm) cores: usize,
     /// The cores that the calling thread had before it was pinned.
@@ -81,10 +81,10 @@ impl Rank {
         }
         let member = Member::new(fabric.clone(), topology, if crowded { 0 } else { together }, Some(1 + threads));
         let held = fabric.hold(local).map_err(|e| Error::system("making the lock of a rank", e))?;
-        Ok((Rank { fabric, rank, local, held: Some(held), agent: None, cores, before }, member))
+        Ok((Rank { fabric, rank, local, held: Some(held), helper: None, cores, before }, member))
     }
 
-    /// Starts the agent: it sees the ends of neighbors and of the launcher, and answers others if there is something to answer with.
+    /// Starts the helper: it sees the ends of neighbors and of the launcher, and answers others if there is something to answer with.
     ///
     /// # Errors
     /// An error of the system.
@@ -94,13 +94,13 @@ impl Rank {
         answers: Option<Arc<dyn Answers>>,
         gone: Option<Gone>,
     ) -> Result<(), Error> {
-        let agent = Agent::watching(topology, &self.fabric, answers, gone)
+        let helper = Helper::watching(topology, &self.fabric, answers, gone)
             .map_err(|error| Error::system("starting the thread that watches other ranks", error))
             // The drop of this rank ends the job too, but names no cause.
             .inspect_err(|error| {
                 self.fabric.end(Some(self.rank), &format!("could not be started: {error}"));
             })?;
-        self.agent = Some(agent);
+        self.helper = Some(helper);
         Ok(())
     }
 
@@ -142,12 +142,12 @@ impl Rank {
         }
     }
 
-    /// Leaves all as it is until the process ends, but the cores and, unless it still `answers`, the agent.
+    /// Leaves all as it is until the process ends, but the cores and, unless it still `answers`, the helper.
     #[cfg(feature = "mpi")]
     pub(in crate::comm) fn abandon(mut self, answers: bool) {
         self.unpin();
         if !answers {
-            drop(self.agent.take());
+            drop(self.helper.take());
         }
         std::mem::forget(self);
     }
@@ -165,7 +165,7 @@ impl Drop for Rank {
         self.unpin();
         // A neighbor's thread ends by that, as this rank's by the next one's.
         drop(self.held.take());
-        drop(self.agent.take());
+        drop(self.helper.take());
         // Arrays that outlive the job hear of its end.
         self.fabric.end_of(self.local);
     }

@@ -10,14 +10,14 @@ use crate::{
         Conduit,
         am::{Am, packets::Packets, wire::Wire},
         layers,
-        node::{Member, agent::Agent, loopback::Loopback},
+        node::{Member, helper::Helper, loopback::Loopback},
     },
     error::Error,
 };
 
-/// A rank's conduit, and the agent that answers others while the rank computes. The agent ends with the rank, even if the conduit
+/// A rank's conduit, and the helper that answers others while the rank computes. The helper ends with the rank, even if the conduit
 /// is still held.
-pub(super) type Joint = (Arc<Conduit>, Option<Agent>);
+pub(super) type Joint = (Arc<Conduit>, Option<Helper>);
 
 /// Waits for the ranks of all machines at the end.
 type AwaitOthers<'a> = &'a dyn Fn() -> Result<(), String>;
@@ -31,8 +31,8 @@ pub(super) fn rank(settings: &Settings, member: Member, body: &Body<'_>, joins: 
         true => Ok((Arc::new(Conduit::mapped(member)), None)),
         false => joins(settings, member),
     };
-    let (conduit, agent) = joint.map_err(|error| error.to_string())?;
-    run(conduit, agent, settings, body, None)
+    let (conduit, helper) = joint.map_err(|error| error.to_string())?;
+    run(conduit, helper, settings, body, None)
 }
 
 /// As [`rank`], with the caller's own wire for active messages between the nodes, and a wait for the ranks of other machines if there may
@@ -48,20 +48,20 @@ pub(super) fn rank_over<W: Wire + 'static>(
         true => Ok((Arc::new(Conduit::mapped(member)), None)),
         false => wire(&member).and_then(|wire| over(wire, settings, member)),
     };
-    let (conduit, agent) = joint.map_err(|error| error.to_string())?;
-    run(conduit, agent, settings, body, await_others)
+    let (conduit, helper) = joint.map_err(|error| error.to_string())?;
+    run(conduit, helper, settings, body, await_others)
 }
 
 fn run(
     conduit: Arc<Conduit>,
-    agent: Option<Agent>,
+    helper: Option<Helper>,
     settings: &Settings,
     body: &Body<'_>,
     await_others: Option<AwaitOthers<'_>>,
 ) -> Result<(), String> {
     let outcome = leave(&conduit, body(conduit.clone(), settings.cores), await_others);
     // Before the network: layers hold memory that it may still read.
-    drop(agent);
+    drop(helper);
     outcome
 }
 
@@ -84,9 +84,9 @@ fn leave(conduit: &Conduit, outcome: Result<(), String>, await_others: Option<Aw
 fn over<W: Wire + 'static>(wire: W, settings: &Settings, member: Member) -> Result<Joint, Error> {
     let (fabric, topology) = (member.fabric().clone(), member.topology().clone());
     let am = Arc::new(Am::new(wire, &member, true, settings.may_give_up(), settings.silence));
-    let agent = Agent::answering(&topology, &fabric, am.clone())
+    let helper = Helper::answering(&topology, &fabric, am.clone())
         .map_err(|error| Error::system("starting the thread that makes progress", error))?;
-    Ok((Arc::new(Conduit::with_network(member, layers::stack(&settings.layers, topology.rank(), am))), Some(agent)))
+    Ok((Arc::new(Conduit::with_network(member, layers::stack(&settings.layers, topology.rank(), am))), Some(helper)))
 }
 
 /// Over the mapping: a stack of layers, the harshest if none is chosen.

@@ -16,10 +16,10 @@ use crate::comm::{
     Conduit, LeaveStep, Network, Topology,
     am::{
         Am,
-        frame::{Frame, Frames, Kind},
+        frame::{Frame, Frames, RecordKind},
         wire::{Arrival, BulkId, BulkLimits, Class, Ended, Limits, Result, Tag, Wire},
     },
-    node::{Fabric, Member, agent::Agent},
+    node::{Fabric, Member, helper::Helper},
 };
 
 const LIMITS: Limits = Limits {
@@ -34,7 +34,7 @@ const SILENCE: Duration = Duration::from_secs(120);
 
 /// A kind of record.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Record(Kind);
+pub(crate) struct Record(RecordKind);
 
 /// The delays of cables.
 #[derive(Clone, Copy, Debug)]
@@ -51,7 +51,7 @@ pub(crate) enum Slow {
 impl Slow {
     /// Everything that a cable can delay, by name.
     pub(crate) fn all(delay: Duration) -> Vec<(String, Slow)> {
-        let records = Kind::ALL.map(|kind| (format!("{kind:?}"), Slow::Records(Record(kind), delay)));
+        let records = RecordKind::ALL.map(|kind| (format!("{kind:?}"), Slow::Records(Record(kind), delay)));
         records.into_iter().chain([("bulk messages".into(), Slow::Bulk(delay))]).collect()
     }
 }
@@ -143,14 +143,14 @@ impl Machines {
     /// One rank's conduit, and the rank's last steps when its body has ended well.
     pub(crate) fn conduit(&self, rank: usize) -> (Arc<Conduit>, impl FnOnce() + use<>) {
         let (member, am) = self.network(rank);
-        let agent = Agent::answering(member.topology(), member.fabric(), am.clone()).expect("a thread");
+        let helper = Helper::answering(member.topology(), member.fabric(), am.clone()).expect("a thread");
         let conduit: Arc<Conduit> = Arc::new(Conduit::with_network(member, am.clone()));
         let (cables, ranks) = (self.cables.clone(), self.names.len());
         let leave = move || {
             am.leave(LeaveStep::Drain);
             cables.finished.fetch_add(1, Ordering::SeqCst);
             am.leave(LeaveStep::Serve(&|| cables.finished.load(Ordering::SeqCst) == ranks));
-            drop(agent);
+            drop(helper);
         };
         (conduit, leave)
     }

@@ -11,7 +11,7 @@ use std::sync::{
 use crate::{
     comm::{
         Event, Events, Remote, Scale, Token, Topology,
-        engine::addition::{Segment, add},
+        engine::addition::{NodeSegment, add},
         node::Fabric,
     },
     index::Loops,
@@ -112,7 +112,7 @@ impl Desk {
         });
         let parcels = std::mem::take(&mut *self.post.boxes[me].lock().unwrap());
         self.scrambled(parcels, |Parcel { sender, scale, lock, offsets, run, packed }| {
-            let segment = Segment { base: self.fabric.segment(me), len: self.fabric.segment_len() };
+            let segment = NodeSegment { base: self.fabric.segment(me), len: self.fabric.segment_len() };
             // SAFETY: our own segment; the sender's array is committed there, and `lock` is the accumulate lock.
             let added = unsafe { add(segment, lock, &scale, offsets.into_iter(), run, packed.as_ptr(), self.fabric.over()) };
             if added.is_ok() {

@@ -179,7 +179,7 @@ impl Request {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Table {
+pub(super) struct RequestTable {
     requests: Slab<Request>,
     pub(super) in_flight: usize,
     /// The most that it ever was.
@@ -190,7 +190,7 @@ pub(super) struct Table {
     pub(super) mail: HashMap<u64, VecDeque<(usize, [u64; 3])>>,
 }
 
-impl Drop for Table {
+impl Drop for RequestTable {
     /// A rank that failed may end with transfers in flight, and its network goes on: their memory is given back to nobody.
     fn drop(&mut self) {
         for request in self.requests.drain().filter(|request| request.outstanding > 0) {
@@ -199,7 +199,7 @@ impl Drop for Table {
     }
 }
 
-impl Table {
+impl RequestTable {
     /// A new request.
     pub(super) fn enter(&mut self, request: Request) -> RequestId {
         RequestId(self.requests.add(request))

@@ -5,7 +5,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use super::{Call, Direction, Failure, Label, Owner, Request, RequestId, Serial, Table};
+use super::{Call, Direction, Failure, Label, Owner, Request, RequestId, RequestTable, Serial};
 use crate::{comm::kit::peers::Peers, error::Error};
 
 /// A flush that another thread began: complete when its request is, and then this says why it failed, if it did.
@@ -27,14 +27,14 @@ impl FlushOutcome {
 #[derive(Debug, Default)]
 pub(super) struct Puts {
     /// What is known of those to each rank.
-    peers: Peers<Peer>,
+    peers: Peers<PeerPuts>,
     /// Ranks that may have puts that are not known to be visible yet, the first first.
     dirty: Vec<usize>,
 }
 
 /// What is known of the puts to one rank.
 #[derive(Debug, Default)]
-struct Peer {
+struct PeerPuts {
     /// The call that put last; none if all is known to be visible.
     last: Option<Serial>,
     /// Others did before it.
@@ -54,7 +54,7 @@ pub(in crate::comm) struct Flush {
     pub(in crate::comm) joined: Vec<(RequestId, FlushOutcome)>,
 }
 
-impl Table {
+impl RequestTable {
     /// A transfer of a call with `rank` has begun.
     pub(in crate::comm) fn put_begins(&mut self, call: &Call, rank: usize, direction: Direction) {
         if direction == Direction::Put {
@@ -63,7 +63,7 @@ impl Table {
                 self.puts.dirty.push(rank);
             }
             let others = puts.others || puts.last.is_some_and(|last| last != call.serial);
-            *puts = Peer { last: Some(call.serial), others, flush: None, is_listed: true };
+            *puts = PeerPuts { last: Some(call.serial), others, flush: None, is_listed: true };
         }
     }
 
@@ -78,7 +78,7 @@ impl Table {
         let Puts { peers, dirty } = &mut self.puts;
         // Once a rank needs a flush, the network is not asked about the others.
         let mut asks = true;
-        let mut is_clean = |puts: &mut Peer, rank| {
+        let mut is_clean = |puts: &mut PeerPuts, rank| {
             if puts.last.is_some() && puts.flush.is_none() && asks {
                 asks = is_flushed(rank);
                 if asks {
@@ -132,7 +132,7 @@ impl Table {
         id: RequestId,
         begun: &mut Vec<usize>,
         joined: &mut Vec<(RequestId, FlushOutcome)>,
-    ) -> Option<&mut Peer> {
+    ) -> Option<&mut PeerPuts> {
         let puts = self.puts.peers.get_mut(rank)?;
         if puts.last.is_none() {
             return Some(puts);
@@ -186,19 +186,19 @@ mod tests {
         Call { serial: Serial(serial), request: Cell::new(None), late: Some((Label::new("a", "put"), true)) }
     }
 
-    fn put(table: &mut Table, rank: usize, serial: u64) {
+    fn put(table: &mut RequestTable, rank: usize, serial: u64) {
         let call = call(serial);
         table.put_begins(&call, rank, Direction::Put);
         assert_eq!(call.request.get(), None);
     }
 
-    fn begin(table: &mut Table, rank: Option<usize>, serial: u64) -> Flush {
+    fn begin(table: &mut RequestTable, rank: Option<usize>, serial: u64) -> Flush {
         table.begin_flush(rank, Serial(serial), &Label::new("a", "fence"))
     }
 
     #[test]
     fn a_flush_covers_what_was_put_before_it_and_no_other_rank() {
-        let mut table = Table::default();
+        let mut table = RequestTable::default();
         [(7, 1), (3, 2), (7, 3)].into_iter().for_each(|(rank, serial)| put(&mut table, rank, serial));
         let (first, ranks) = begin(&mut table, Some(3), 4).begun.unwrap();
         assert_eq!(ranks, [3]);
@@ -219,7 +219,7 @@ mod tests {
 
     #[test]
     fn what_is_visible_already_is_not_flushed() {
-        let mut table = Table::default();
+        let mut table = RequestTable::default();
         [(7, 1), (3, 2), (5, 3)].into_iter().for_each(|(rank, serial)| put(&mut table, rank, serial));
         assert!(table.see_flushed(Some(3), |rank| rank == 3) && table.see_flushed(Some(9), |_| false));
         assert!(!table.see_flushed(None, |rank| rank != 5) && !table.see_flushed(Some(5), |_| false));
@@ -244,8 +244,8 @@ mod tests {
     /// A put of the call does not hide one before it.
     #[test]
     fn a_rank_is_dirty_for_whoever_was_not_alone() {
-        let mut table = Table::default();
-        let is_dirty = |table: &Table| [1, 2].map(|serial| table.is_dirty(7, &call(serial)));
+        let mut table = RequestTable::default();
+        let is_dirty = |table: &RequestTable| [1, 2].map(|serial| table.is_dirty(7, &call(serial)));
         assert_eq!(is_dirty(&table), [false, false]);
         put(&mut table, 7, 1);
         put(&mut table, 7, 1);
@@ -264,7 +264,7 @@ mod tests {
     /// Its thread may not have come to tell yet.
     #[test]
     fn who_meets_a_flush_that_failed_fails_too() {
-        let mut table = Table::default();
+        let mut table = RequestTable::default();
         put(&mut table, 1, 1);
         let (flush, ranks) = begin(&mut table, None, 2).begun.unwrap();
         table.transfer_ended(flush.into(), Some("a cut cable".into()));

@@ -38,7 +38,7 @@ use crate::comm::{
         absence::Absences,
         completions::Completions,
         connection::{Action, ConnectionSettings, Connections, LENGTH, PairEvent},
-        replay::{self, Replay, header::HEADER, report::Report},
+        replay::{self, Replay, header::HEADER, report::EndReports},
     },
     start::devices::directory::Directory,
 };
@@ -194,7 +194,7 @@ struct LinkPeer {
     /// Frames, writes and reads, by their slots.
     replay: Replay<usize>,
     /// What it was told of its own frames.
-    report: Report,
+    report: EndReports,
     /// Steps that have failed since it was ready.
     failures: u32,
 }

@@ -114,13 +114,13 @@ mod tests {
     use super::*;
     use crate::comm::{
         am::{
-            frame::Kind,
+            frame::RecordKind,
             wire::{Piece, Transfers},
         },
         ib::{
             device::{Target, Wakes},
             links::{DEPTHS, Sent, one_sided::SlotWork},
-            soft::{Fabric, Rules},
+            soft::{Rules, SoftFabric},
             tests::faulty::{Faulty, Rates},
         },
         kit::random::Random,
@@ -134,7 +134,7 @@ mod tests {
     const ENDPOINTS: usize = 4;
 
     fn wires(budget: usize, rates: Rates, seed: u64) -> Vec<Links<impl Device>> {
-        let fabric = Fabric::new(Rules { seed, ..Rules::default() });
+        let fabric = SoftFabric::new(Rules { seed, ..Rules::default() });
         let directory = Arc::new(Directory::shared(ENDPOINTS).unwrap());
         let wire = |endpoint| {
             let device = Faulty::new(fabric.open(DEPTHS).unwrap(), rates, seed + endpoint as u64);
@@ -148,7 +148,7 @@ mod tests {
     /// A frame whose only record has a length and a content of its number.
     fn frame(wire: &mut Links<impl Device>, number: usize) -> Frame {
         let mut frame = wire.frame();
-        frame.push(Kind::Put, 0, &[0], &[], 8 * (1 + 97 * number % 500)).fill(number as u8);
+        frame.push(RecordKind::Put, 0, &[0], &[], 8 * (1 + 97 * number % 500)).fill(number as u8);
         frame.seal(0, true);
         frame
     }

@@ -7,7 +7,7 @@ use super::{
         device::{Access, Completion, Device, DeviceRegion, Opcode, Pair, Target, To, Work, WorkPiece},
         links::DEPTHS,
     },
-    Fabric, Rules, SoftDevice,
+    Rules, SoftDevice, SoftFabric,
 };
 
 /// Works under way, at most.
@@ -34,7 +34,7 @@ impl Bare {
     /// The device refuses what it is made for.
     #[must_use]
     pub fn new(bytes: usize) -> Self {
-        let fabric = Fabric::new(Rules::default());
+        let fabric = SoftFabric::new(Rules::default());
         let ends = [0, 1].map(|_| {
             let device = fabric.open(DEPTHS).expect("a device");
             // Not zeros: memory that nobody has written is one page, which is always in the cache.

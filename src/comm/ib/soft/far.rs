@@ -7,15 +7,16 @@
 use std::time::Duration;
 
 use super::{
-    landing,
     packet::{Content, HEADER, Packet},
     pair::{PairId, after, is_answered},
     port::{DATAGRAM, datagram_key, deliver, pin},
-    socket::is_far,
-    traffic::{FabricState, Trouble, reach, try_again},
+    traffic::{FabricState, Trouble, changed, reach, try_again},
 };
 use crate::{
-    comm::ib::device::{Access, Done, Opcode, State as PairState, WorkFailure},
+    comm::{
+        ib::device::{Access, Done, Opcode, State as PairState, WorkFailure},
+        soft::fabric::{is_far, landing},
+    },
     memory::kernels,
 };
 
@@ -134,7 +135,7 @@ impl FabricState {
             // SAFETY: as above; the answer has room for `len` bytes.
             Opcode::Read { .. } => unsafe { landing::land(back, start, len, random) },
             // SAFETY: as above; the alignment was checked, and the length when the packet was decoded.
-            kind => unsafe { landing::atomic(&port.adapter, start.cast(), back, kind) },
+            kind => unsafe { landing::atomic(&port.adapter, start.cast(), back, |old| changed(kind, old)) },
         }
         if let Some(target) = port.numbered(by.number) {
             target.path.expected = after(number);

@@ -1,6 +1,6 @@
 //! The software device: verbs without an adapter, over the threads of one process or over processes of one machine.
 //!
-//! Devices that are opened in a [`Fabric`] reach each other. One that is opened [for other processes](Fabric::open_far) is alone on its
+//! Devices that are opened in a [`SoftFabric`] reach each other. One that is opened [for other processes](SoftFabric::open_far) is alone on its
 //! fabric, and reaches devices of others by a socket. They enforce what an adapter enforces, and promise no more: messages land in pieces,
 //! reads are overtaken, atomics are not coherent with processors.
 //!
@@ -11,10 +11,9 @@
 //! | `pair` | a connected queue pair |
 //! | `keys` | registered memory |
 //! | `traffic` | what the adapters do next |
-//! | `landing` | how data land; atomics |
 //! | `modelled` | works in virtual time |
 //! | `far` | works between processes |
-//! | `packet`, `socket` | what processes send each other, and how |
+//! | `packet` | what processes send each other |
 //! | `bare` | two devices alone, for a bench |
 //!
 //! # Which threads do the work
@@ -22,7 +21,7 @@
 //! Among threads, the one that posts a work carries it out at once, at both sides, if the work can start. A work whose peer does not answer
 //! or has no receive is tried again later, by a thread that posts to the pair, or polls or waits at any device of the fabric. One mutex
 //! guards everything but the bytes, so that ranks copy side by side. A thread that deregisters memory or resets a pair waits until its
-//! transfers are over. Between processes a thread of each does the work (`socket`), and so does a rank that looks.
+//! transfers are over. Between processes a thread of each does the work ([`Looker`]), and so does a rank that looks.
 //!
 //! A message gets no answer if its target is not there, is in another state, is connected to another pair or awaits another packet number.
 //! A real adapter may then acknowledge the last packet that it accepted. The sender awaits that one only by chance, so it is no answer
@@ -42,13 +41,11 @@
 mod bare;
 mod far;
 mod keys;
-mod landing;
 mod modelled;
 mod opened;
 mod packet;
 mod pair;
 mod port;
-mod socket;
 #[cfg(all(test, not(loom)))]
 mod tests;
 mod traffic;
@@ -66,15 +63,18 @@ use std::{
 pub use self::bare::Bare;
 pub(super) use self::opened::SoftDevice;
 use self::{
+    packet::HEADER,
     pair::PairId,
     port::{SoftPort, at_most},
-    socket::{Looker, Socket},
     traffic::FabricState,
 };
 use super::device::{Depths, DeviceError, DeviceLimits, Result};
 use crate::comm::{
     kit::mutex::Mutex,
-    soft::{Adapters, Cables},
+    soft::{
+        Adapters, Cables,
+        fabric::{Looker, Socket},
+    },
 };
 
 /// What a fabric allows. The depths of queues that are made when a device is opened are the most that may be asked for.
@@ -111,9 +111,12 @@ impl Default for Rules {
 /// Bytes of a message to another process: it is one packet, and the system takes packets of some 200 KiB.
 const LONGEST_PACKET: usize = 64 << 10;
 
+/// What the name of a socket begins with.
+const NAME: &str = "global-arrays-ib-";
+
 /// Adapters that reach each other.
 #[derive(Clone, Debug)]
-pub(super) struct Fabric(Arc<SharedFabric>);
+pub(super) struct SoftFabric(Arc<SharedFabric>);
 
 #[derive(Debug)]
 struct SharedFabric {
@@ -132,15 +135,15 @@ struct SharedFabric {
     virtual_now: AtomicU64,
 }
 
-impl Fabric {
+impl SoftFabric {
     pub(super) fn new(rules: Rules) -> Self {
-        Fabric::on(rules, None)
+        SoftFabric::on(rules, None)
     }
 
     /// Devices in virtual time, which the ranks of a job open, one each.
     pub(super) fn on_cables(rules: Rules, cables: Arc<dyn Cables>) -> Self {
         let limits = DeviceLimits { virtual_time: true, ..rules.limits };
-        Fabric::on(Rules { limits, ..rules }, Some(cables))
+        SoftFabric::on(Rules { limits, ..rules }, Some(cables))
     }
 
     /// The adapters that the cables are to tell what has arrived.
@@ -150,7 +153,7 @@ impl Fabric {
 
     fn on(rules: Rules, cables: Option<Arc<dyn Cables>>) -> Self {
         let state = Mutex::new(FabricState::new(rules.seed));
-        Fabric(Arc::new(SharedFabric {
+        SoftFabric(Arc::new(SharedFabric {
             rules,
             state,
             finished: Condvar::new(),
@@ -189,13 +192,18 @@ impl Fabric {
     pub(super) fn open_far([number, keys]: [u64; 2], rules: Rules, depths: Depths) -> Result<SoftDevice> {
         let mut rules = rules;
         rules.limits.longest_message = rules.limits.longest_message.min(LONGEST_PACKET);
-        let socket = Socket::new(number, LONGEST_PACKET)?;
-        let fabric = Fabric::new(rules);
+        let longest = HEADER + LONGEST_PACKET;
+        let system = |error: io::Error| DeviceError::System { call: "socket", code: error.raw_os_error().unwrap_or(0) };
+        let socket = Socket::new(NAME, number, longest).map_err(system)?;
+        let granted = socket.send_buffer().map_err(system)?;
+        at_most("bytes of a socket's send buffer (net.core.wmem_max)", 2 * longest, granted)?;
+        let fabric = SoftFabric::new(rules);
         // So a key that is good for one device is most likely good for no other, and is not to be guessed.
         fabric.0.numbers.store(keys as u32 >> 2 | 1, Ordering::Relaxed);
         let mut device = fabric.open(depths)?;
         device.number = socket.number();
-        let looker = Looker::start(device.shared.clone(), &socket);
+        let shared = device.shared.clone();
+        let looker = Looker::start(&socket, move || drop(shared.advance_all(shared.state.lock())));
         let fail = |error: io::Error| DeviceError::System { call: "pthread_create", code: error.raw_os_error().unwrap_or(0) };
         device.looker = Some(looker.map_err(fail)?);
         let mut state = device.shared.state.lock();

@@ -10,7 +10,6 @@ use super::{
     packet::{Content, Packet},
     pair::{PairId, Path, SoftPair},
     port::{DATAGRAM, Receive, Signs, SoftPort, at_most, datagram_key, deliver, gid, pin, port_of},
-    socket::{Looker, is_far},
     traffic::FabricState,
 };
 use crate::comm::{
@@ -18,7 +17,10 @@ use crate::comm::{
         Access, Address, Completion, Datagram, Device, DeviceError, DeviceEvent, DeviceLimits, DeviceRegion, Done, Handle,
         NUMBERS, Pair, Queue, Result, State, To, Wakes, Work, WorkPiece,
     },
-    soft::Step,
+    soft::{
+        SetupStep,
+        fabric::{Looker, is_far},
+    },
 };
 
 /// A sleeper looks after what other devices left to be tried again, that often at least.
@@ -73,7 +75,7 @@ impl SoftDevice {
     }
 
     /// In virtual time, its rank has made a step towards a connection.
-    fn steps(&self, step: Step) {
+    fn steps(&self, step: SetupStep) {
         self.shared.cables().into_iter().for_each(|cables| cables.steps(self.rank, step));
     }
 
@@ -152,7 +154,8 @@ impl Device for SoftDevice {
     }
 
     unsafe fn register(&self, start: *mut u8, len: usize, access: Access) -> Result<DeviceRegion> {
-        self.with(|port| port.keys.add(self.shared.number(), start, len, access))
+        // SAFETY: the caller's promise.
+        self.with(|port| unsafe { port.keys.add(self.shared.number(), start, len, access) })
     }
 
     fn deregister(&self, region: DeviceRegion) -> Result<()> {
@@ -162,14 +165,14 @@ impl Device for SoftDevice {
     }
 
     fn create(&self, depth: usize) -> Result<Pair> {
-        self.steps(Step::Prepares);
+        self.steps(SetupStep::Prepares);
         self.with(|port| port.create(depth, self.shared.number().into()))
     }
 
     fn modify(&self, pair: Pair, to: To<'_>) -> Result<()> {
         self.with(|port| self.step(port.pair(pair)?, to))?;
         if let State::ReadyToReceive | State::ReadyToSend = to.state() {
-            self.steps(Step::Connects);
+            self.steps(SetupStep::Connects);
         }
         if to.state() == State::Reset {
             self.quiet(pair).port(self.id)?.pair(pair)?.reset(self.shared.number().into());

@@ -10,8 +10,10 @@
 
 use std::{collections::VecDeque, ops::Range, time::Duration};
 
-use super::keys::Pinned;
-use crate::comm::ib::device::{Access, Completion, DeviceLimits, Done, NUMBERS, Opcode, State, Work, WorkFailure};
+use crate::comm::{
+    ib::device::{Access, Completion, DeviceLimits, Done, NUMBERS, Opcode, State, Work, WorkFailure},
+    soft::fabric::Pinned,
+};
 
 /// A pair of a port. Numbers are used again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]

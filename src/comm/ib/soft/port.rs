@@ -9,7 +9,7 @@ use std::{
 };
 
 use super::{
-    keys::{By, Keys, Pinned},
+    keys::{By, Keys},
     pair::{PairId, PendingCompletion, QueuedWork, SoftPair},
 };
 use crate::{
@@ -20,6 +20,7 @@ use crate::{
             Wakes, Work, WorkFailure, WorkPiece,
         },
         kit::{mutex::Mutex, slab::Slab},
+        soft::fabric::Pinned,
     },
     memory::kernels,
 };

@@ -11,16 +11,17 @@ use std::{
 };
 
 use super::{
-    keys::{By, Pinned},
-    landing,
+    keys::By,
     pair::{PairId, Path, SoftPair, Underway, after, is_answered},
     port::{SoftPort, pin},
-    socket::{Socket, is_far},
 };
 use crate::comm::{
     ib::device::{Access, DeviceError, DeviceEvent, Done, Opcode, State as PairState, Work, WorkFailure},
     kit::{mutex::Mutex, random::Random, slab::Slab},
-    soft::Wish,
+    soft::{
+        Wish,
+        fabric::{Pinned, Socket, is_far, landing},
+    },
 };
 
 /// All that the devices of a fabric share.
@@ -78,8 +79,17 @@ impl Transfer {
             // SAFETY: as above.
             Opcode::Read { .. } => unsafe { landing::land(here, there, len, self.random) },
             // SAFETY: as above; the alignment was checked, and both lengths are eight.
-            kind => unsafe { landing::atomic(&self.adapter, there.cast(), here, kind) },
+            kind => unsafe { landing::atomic(&self.adapter, there.cast(), here, |old| changed(kind, old)) },
         }
+    }
+}
+
+/// What an atomic makes of a word, if it changes it.
+pub(super) fn changed(kind: Opcode, old: u64) -> Option<u64> {
+    match kind {
+        Opcode::FetchAdd { operand, .. } => Some(old.wrapping_add(operand)),
+        Opcode::CompareSwap { expected, value, .. } if expected == old => Some(value),
+        _ => None,
     }
 }
 

@@ -10,9 +10,9 @@ use crate::comm::{
     am::Am,
     ib::{
         links::{DEPTHS, Links},
-        soft::{Fabric, Rules, SoftDevice},
+        soft::{Rules, SoftDevice, SoftFabric},
     },
-    node::{self, Member, agent::Answers},
+    node::{self, Member, helper::Answers},
     protocol::connection::{ConnectionSettings, SetupWay},
     start::devices::directory::Directory,
 };
@@ -27,7 +27,7 @@ type Rank = Am<Links<SoftDevice>>;
 
 /// Two ranks, each on a machine of its own.
 fn ranks() -> [Rank; 2] {
-    let fabric = Fabric::new(Rules::default());
+    let fabric = SoftFabric::new(Rules::default());
     let directory = Arc::new(Directory::shared(2).unwrap());
     [0, 1].map(|endpoint| {
         let settings = ConnectionSettings { endpoint, endpoints: 2, token: 7, way: SetupWay::Overlapped, budget: 2 };
@@ -106,18 +106,18 @@ fn what_comes_ends_a_sleep_in_the_network() {
     until("the rank looks", || one.since_looked() > Duration::from_millis(1));
 }
 
-/// The agent that sleeps there first hears that its rank wants to, and does not come back at once.
+/// The helper that sleeps there first hears that its rank wants to, and does not come back at once.
 #[test]
 fn an_agent_leaves_its_place_to_its_rank() {
     let [one, _two] = &ranks();
     let no_others = Duration::from_millis(1);
     until("nobody has looked for a while", || one.since_looked() > no_others);
     std::thread::scope(|scope| {
-        scope.spawn(|| until("the agent cannot sleep", || one.sleep(Duration::from_millis(500))));
-        until("the agent does not hear of it", || {
+        scope.spawn(|| until("the helper cannot sleep", || one.sleep(Duration::from_millis(500))));
+        until("the helper does not hear of it", || {
             !naps(one, Duration::from_nanos(1), true) && one.since_looked() == Duration::ZERO
         });
     });
-    until("the agent never comes back", || one.since_looked() > no_others);
+    until("the helper never comes back", || one.since_looked() > no_others);
     until("the place is free", || naps(one, Duration::from_nanos(1), true));
 }

@@ -47,7 +47,7 @@ use std::{
 
 use rustix::process::{Resource, getrlimit};
 
-pub(super) use port::Choice;
+pub(super) use port::PortChoice;
 pub(super) use unusable::Unusable;
 
 use self::{
@@ -73,7 +73,7 @@ const SOFT_ROCE: u32 = 0xFF_FFFF;
 /// Bit of a Q_Key that makes adapters send another one.
 const OWN_KEY: u32 = 1 << 31;
 
-/// What a device is opened with, besides the user's [`Choice`].
+/// What a device is opened with, besides the user's [`PortChoice`].
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Opening {
     pub(super) depths: Depths,
@@ -110,7 +110,7 @@ impl Verbs {
     ///
     /// # Errors
     /// One line that says what was looked for and what to do.
-    pub(super) fn open(choice: &Choice, opening: &Opening) -> std::result::Result<Self, Unusable> {
+    pub(super) fn open(choice: &PortChoice, opening: &Opening) -> std::result::Result<Self, Unusable> {
         let functions = library::load()?;
         let (context, port) = port::open(&functions, choice)?;
         let name = port.name();
@@ -125,7 +125,7 @@ impl Verbs {
     ///
     /// # Errors
     /// As there.
-    pub(super) fn find(choice: &Choice) -> std::result::Result<(), Unusable> {
+    pub(super) fn find(choice: &PortChoice) -> std::result::Result<(), Unusable> {
         port::open(&library::load()?, choice).map(drop)
     }
 

@@ -15,7 +15,7 @@ use super::{
 
 /// What the user has chosen. What is not chosen is found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(in super::super) struct Choice {
+pub(in super::super) struct PortChoice {
     device: Option<String>,
     port: Option<u8>,
     gid: Option<u8>,
@@ -24,13 +24,13 @@ pub(in super::super) struct Choice {
     class: u8,
 }
 
-impl Choice {
+impl PortChoice {
     /// From the texts of `GA_IB_DEVICE` (`mlx5_0` or `mlx5_0:1`) and `GA_IB_GID` (`3`).
     ///
     /// # Errors
     /// What is wrong with them.
     pub(in super::super) fn parse(device: Option<&str>, gid: Option<&str>) -> std::result::Result<Self, Unusable> {
-        let mut choice = Choice::default();
+        let mut choice = PortChoice::default();
         if let Some(asked) = device {
             let wrong = || Unusable::DeviceName { asked: asked.to_owned() };
             let (name, port) = match asked.split_once(':') {
@@ -60,7 +60,7 @@ impl Choice {
         };
         let level = number(level, HIGHEST_LEVEL).map_err(|asked| Unusable::Level { asked })?;
         let class = number(class, u8::MAX).map_err(|asked| Unusable::Class { asked })?;
-        Ok(Choice { partition: partition.map(key).transpose()?, level, class, ..self })
+        Ok(PortChoice { partition: partition.map(key).transpose()?, level, class, ..self })
     }
 }
 
@@ -103,7 +103,10 @@ impl VerbsPort {
 
 /// Opens the adapter of the port to use: the chosen one; else the first that is active, InfiniBand before Ethernet. What cannot be opened
 /// although nobody has chosen it is passed over: a container may hold only some of the machine's adapters.
-pub(super) fn open(functions: &Functions, choice: &Choice) -> std::result::Result<(Object<ibv_context>, VerbsPort), Unusable> {
+pub(super) fn open(
+    functions: &Functions,
+    choice: &PortChoice,
+) -> std::result::Result<(Object<ibv_context>, VerbsPort), Unusable> {
     let adapters = AdapterList::list(functions)?;
     let names = adapters.names();
     let wanted = |name: &String| choice.device.as_ref().is_none_or(|device| device == name);
@@ -140,7 +143,7 @@ fn best_of(
     adapters: &AdapterList,
     at: usize,
     name: &str,
-    choice: &Choice,
+    choice: &PortChoice,
     looked: &mut Looked,
 ) -> std::result::Result<Option<(Object<ibv_context>, VerbsPort)>, Unusable> {
     let failed = |error| Unusable::Device { name: name.to_owned(), error };
@@ -175,7 +178,7 @@ fn usable(
     device: &str,
     number: u8,
     port: &ibv_port_attr,
-    choice: &Choice,
+    choice: &PortChoice,
 ) -> std::result::Result<VerbsPort, Unusable> {
     let ethernet = port.link_layer == IBV_LINK_LAYER_ETHERNET;
     let length = u32::try_from(port.gid_tbl_len).unwrap_or(0).min(gid::NAMEABLE);
@@ -240,9 +243,9 @@ mod tests {
 
     #[test]
     fn a_choice_is_a_name_and_perhaps_a_port() {
-        let parse = |device, gid| Choice::parse(device, gid);
-        assert_eq!(parse(None, None), Ok(Choice::default()));
-        let named = |port, gid| Choice { device: Some("mlx5_0".into()), port, gid, ..Choice::default() };
+        let parse = |device, gid| PortChoice::parse(device, gid);
+        assert_eq!(parse(None, None), Ok(PortChoice::default()));
+        let named = |port, gid| PortChoice { device: Some("mlx5_0".into()), port, gid, ..PortChoice::default() };
         assert_eq!(parse(Some("mlx5_0"), Some("3")), Ok(named(None, Some(3))));
         assert_eq!(parse(Some("mlx5_0:2"), None), Ok(named(Some(2), None)));
         for wrong in ["", ":1", "mlx5_0:", "mlx5_0:0", "mlx5_0:256", "mlx5_0:x", "a b"] {
@@ -257,9 +260,9 @@ mod tests {
 
     #[test]
     fn how_packets_leave_a_port_is_chosen_with_it() {
-        let along = |texts| Choice::default().along(texts);
-        assert_eq!(along([None; 3]), Ok(Choice::default()));
-        let chosen = Choice { partition: Some(0x8001), level: 15, class: 106, ..Choice::default() };
+        let along = |texts| PortChoice::default().along(texts);
+        assert_eq!(along([None; 3]), Ok(PortChoice::default()));
+        let chosen = PortChoice { partition: Some(0x8001), level: 15, class: 106, ..PortChoice::default() };
         assert_eq!(along([Some("0x8001"), Some("15"), Some("106")]), Ok(chosen));
         for (at, name, wrong) in [(0, "PKEY", "8001"), (1, "SL", "16"), (1, "SL", "-1"), (2, "TC", "256"), (2, "TC", "")] {
             let error = along(std::array::from_fn(|k| (k == at).then_some(wrong))).expect_err(wrong).to_string();

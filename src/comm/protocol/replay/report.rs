@@ -24,7 +24,7 @@ const UNSAID_FOR: Duration = Duration::from_millis(1);
 
 /// An end's reports of what it has seen.
 #[derive(Debug, Default)]
-pub(in crate::comm) struct Report {
+pub(in crate::comm) struct EndReports {
     stage: ReportStage,
     /// The number of frames that the peer has seen. It has opened the connection, and this end has not yet.
     heard: Option<u64>,
@@ -49,12 +49,12 @@ enum ReportStage {
 pub(in crate::comm) enum When {
     /// It is planned already.
     Planned,
-    /// [`Report::due`] tells when.
+    /// [`EndReports::due`] tells when.
     Later,
     Now,
 }
 
-impl Report {
+impl EndReports {
     /// A connection is ready.
     pub(in crate::comm) fn begins(&mut self) {
         self.stage = ReportStage::Opening;
@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn the_first_message_opens_and_the_number_of_the_peer_waits_for_it() {
-        let mut report = Report::default();
+        let mut report = EndReports::default();
         assert_eq!(report.says(0, true), None);
         report.hears(4);
         assert_eq!(report.take_heard(), None, "the peer may be ready first");
@@ -132,8 +132,8 @@ mod tests {
     }
 
     /// Of an end that has opened its connection.
-    fn opened() -> Report {
-        let mut report = Report::default();
+    fn opened() -> EndReports {
+        let mut report = EndReports::default();
         assert_eq!(report.says(1, true), None);
         report.begins();
         assert_eq!(report.says(0, true), Some(HeaderKind::Opens));

@@ -12,16 +12,16 @@ use crate::comm::{kit::say::say, start::launcher::Started};
 const SAY_AFTER: Duration = Duration::from_secs(10);
 
 /// A wait for the launcher and, at a fence, for the other ranks.
-pub(super) struct Patience<'c> {
+pub(super) struct LauncherWait<'c> {
     who: String,
     limit: Option<f64>,
     start: Instant,
     said: &'c mut bool,
 }
 
-impl<'c> Patience<'c> {
+impl<'c> LauncherWait<'c> {
     pub(super) fn new(started: &Started, limit: Option<f64>, said: &'c mut bool) -> Self {
-        Patience { who: started.to_string(), limit, start: Instant::now(), said }
+        LauncherWait { who: started.to_string(), limit, start: Instant::now(), said }
     }
 
     /// To be called while nothing comes. Returns an error when the limit is over.

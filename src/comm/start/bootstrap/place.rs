@@ -62,7 +62,7 @@ struct Everybody {
 }
 
 /// A number that one job has and no other.
-type Token = [u64; 2];
+type JobToken = [u64; 2];
 
 /// Bit of a rank's settings: operations are counted.
 const COUNTED: u32 = 1 << 31;
@@ -84,7 +84,7 @@ fn told_of(words: &Words) -> u32 {
 
 impl Everybody {
     /// Finds the place of every rank, and the token of the job.
-    fn find(bootstrap: &mut impl Bootstrap, settings: &Settings, has_network: bool) -> Result<(Self, Token), Error> {
+    fn find(bootstrap: &mut impl Bootstrap, settings: &Settings, has_network: bool) -> Result<(Self, JobToken), Error> {
         let [machine, group] = here();
         // If there is no token, all ranks learn so.
         let [first, second] = if bootstrap.rank() == 0 { random::secret().unwrap_or_default() } else { [0; 2] };
@@ -106,7 +106,7 @@ impl Everybody {
 
     /// By the nodes that the launcher has given. Returns none on all ranks if ranks of a node do not agree that they are on one
     /// machine, or if settings differ.
-    fn by_nodes(bootstrap: &mut impl Bootstrap, nodes: &[u32], words: Words) -> Result<Option<(Self, Token)>, Error> {
+    fn by_nodes(bootstrap: &mut impl Bootstrap, nodes: &[u32], words: Words) -> Result<Option<(Self, JobToken)>, Error> {
         let own = nodes[bootstrap.rank()];
         let group: Vec<usize> = (0..nodes.len()).filter(|&rank| nodes[rank] == own).collect();
         let near = bootstrap.near(&group, words)?;
@@ -123,7 +123,7 @@ impl Everybody {
     }
 
     /// By the words of all ranks.
-    fn by_words(bootstrap: &mut impl Bootstrap, words: Words) -> Result<(Self, Token), Error> {
+    fn by_words(bootstrap: &mut impl Bootstrap, words: Words) -> Result<(Self, JobToken), Error> {
         let all = bootstrap.gather(words)?;
         if let Some(differ) = differ(&all) {
             return Err(Error::Launch(differ));
@@ -212,21 +212,21 @@ impl Place {
         let (mut heap, mut large) = (settings.heap, settings.large_pages);
         let (fabric, crowded, topology) = loop {
             let topology = settings.place(Topology::of_machines(rank, &everybody.groups));
-            let memory = Memory { heap, large, tables: topology.tables() };
+            let memory = GroupMemory { heap, large, tables: topology.tables() };
             match share(bootstrap, &everybody.group(rank), token, together > cores, &memory)? {
-                Shared::Yes { fabric, crowded } => break (fabric, crowded, topology),
-                Shared::Again { segment, large_pages } if segment > 0 => (heap, large) = (segment, large_pages),
-                Shared::Again { .. } => {
+                Sharing::Yes { fabric, crowded } => break (fabric, crowded, topology),
+                Sharing::Again { segment, large_pages } if segment > 0 => (heap, large) = (segment, large_pages),
+                Sharing::Again { .. } => {
                     return Err(Error::Launch("not even a small heap can be mapped on some node; lift the limits of its address space and of its files (ulimit -v unlimited, ulimit -f unlimited)".into()));
                 }
-                Shared::Apart if !has_network => {
+                Sharing::Apart if !has_network => {
                     return Err(Error::Launch(
                         "ranks of one machine cannot open each other's memory (another user's processes, or hidden ones, as in \
                          containers of their own), and no network joins them; GA_NETWORK=mpi would, in a binary with the feature `mpi`"
                             .into(),
                     ));
                 }
-                Shared::Apart => {
+                Sharing::Apart => {
                     if rank == 0 {
                         say("ranks of one machine cannot open each other's memory (another user's processes, or \
                              hidden ones); each is treated as a node of its own");
@@ -245,7 +245,7 @@ impl Place {
 }
 
 /// The end of an attempt to share memory, equal on all ranks.
-enum Shared {
+enum Sharing {
     Yes {
         fabric: Arc<Fabric>,
         crowded: bool,
@@ -259,15 +259,21 @@ enum Shared {
 }
 
 /// The memory of a group: segments of `heap` bytes, of large pages or not, and the tables of the topology.
-struct Memory {
+struct GroupMemory {
     heap: usize,
     large: bool,
     tables: Vec<Spot>,
 }
 
 /// Maps the memory of each group, segments equally long everywhere. Collective.
-fn share(bootstrap: &mut impl Bootstrap, group: &[usize], token: Token, crowded: bool, memory: &Memory) -> Result<Shared, Error> {
-    let &Memory { heap, large, ref tables } = memory;
+fn share(
+    bootstrap: &mut impl Bootstrap,
+    group: &[usize],
+    token: JobToken,
+    crowded: bool,
+    memory: &GroupMemory,
+) -> Result<Sharing, Error> {
+    let &GroupMemory { heap, large, ref tables } = memory;
     let made = || Fabric::with_tables(group.len(), heap, large, tables).ok();
     let made = if group[0] == bootstrap.rank() { made() } else { None };
     let told = made.as_ref().map(|fabric| {
@@ -293,23 +299,23 @@ fn share(bootstrap: &mut impl Bootstrap, group: &[usize], token: Token, crowded:
     let [refusal, crowded, longest, least, coarsest, finest] = bootstrap.greatest(words)?;
     let (least, finest) = (!least, !finest);
     Ok(match fabric {
-        _ if refusal == Refusal::Apart as u64 => Shared::Apart,
+        _ if refusal == Refusal::Apart as u64 => Sharing::Apart,
         Some(fabric) if refusal == 0 && least == longest && finest == coarsest => {
-            Shared::Yes { fabric: Arc::new(fabric), crowded: crowded != 0 }
+            Sharing::Yes { fabric: Arc::new(fabric), crowded: crowded != 0 }
         }
         _ => {
             let half = (heap / 2).min(longest as usize);
             let segment = if refusal != 0 || least == longest && finest == coarsest { half } else { least as usize };
-            Shared::Again { segment: if segment < LEAST { 0 } else { segment }, large_pages: large && finest == coarsest }
+            Sharing::Again { segment: if segment < LEAST { 0 } else { segment }, large_pages: large && finest == coarsest }
         }
     })
 }
 
 /// The file of another process of this node.
-fn open([pid, descriptor, ..]: [u64; 4], token: Token) -> Option<File> {
+fn open([pid, descriptor, ..]: [u64; 4], token: JobToken) -> Option<File> {
     let file = File::options().read(true).write(true).open(format!("/proc/{pid}/fd/{descriptor}")).ok()?;
     // Numbers of processes and descriptors may mean something else where this process lives.
-    let mut found = [0; size_of::<Token>()];
+    let mut found = [0; size_of::<JobToken>()];
     file.read_exact_at(&mut found, 0).ok()?;
     (found == Fabric::token_bytes(token)).then_some(file)
 }

@@ -71,13 +71,22 @@ struct Own {
 type Init = unsafe extern "C" fn(*mut Process, *const c_void, usize) -> c_int;
 type Put = unsafe extern "C" fn(u8, *const c_char, *mut Own) -> c_int;
 type Commit = unsafe extern "C" fn() -> c_int;
-type Done = extern "C" fn(c_int, *mut c_void);
-type FenceNb = unsafe extern "C" fn(*const Process, usize, *const c_void, usize, Done, *mut c_void) -> c_int;
-type Get = unsafe extern "C" fn(*const Process, *const c_char, *const c_void, usize, *mut *mut Value) -> c_int;
+type WhenDone = extern "C" fn(c_int, *mut c_void);
+type FenceNb = unsafe extern "C" fn(*const Process, usize, *const c_void, usize, WhenDone, *mut c_void) -> c_int;
+type GetFunction = unsafe extern "C" fn(*const Process, *const c_char, *const c_void, usize, *mut *mut Value) -> c_int;
 type Abort = unsafe extern "C" fn(c_int, *const c_char, *const Process, usize) -> c_int;
-type Handled = unsafe extern "C" fn(c_int, *const c_void, usize, *const c_void, *mut c_void, *mut c_void);
-type Happened =
-    unsafe extern "C" fn(usize, c_int, *const Process, *const c_void, usize, *const c_void, usize, Option<Handled>, *mut c_void);
+type WhenHandled = unsafe extern "C" fn(c_int, *const c_void, usize, *const c_void, *mut c_void, *mut c_void);
+type Happened = unsafe extern "C" fn(
+    usize,
+    c_int,
+    *const Process,
+    *const c_void,
+    usize,
+    *const c_void,
+    usize,
+    Option<WhenHandled>,
+    *mut c_void,
+);
 type OnEvent = unsafe extern "C" fn(*mut c_int, usize, *const c_void, usize, Happened, *const c_void, *mut c_void) -> c_int;
 type Finalize = unsafe extern "C" fn(*const c_void, usize) -> c_int;
 type ErrorString = unsafe extern "C" fn(c_int) -> *const c_char;
@@ -88,7 +97,7 @@ pub(super) struct Pmix {
     put: Put,
     commit: Commit,
     fence: FenceNb,
-    get: Get,
+    get: GetFunction,
     abort: Abort,
     finalize: Finalize,
     error_string: ErrorString,
@@ -196,7 +205,7 @@ unsafe extern "C" fn is_lost(
     _: usize,
     _: *const c_void,
     _: usize,
-    handled: Option<Handled>,
+    handled: Option<WhenHandled>,
     for_library: *mut c_void,
 ) {
     LOST.store(true, Ordering::Relaxed);

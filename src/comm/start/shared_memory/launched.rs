@@ -1,13 +1,13 @@
 //! Ranks that are processes of one machine, which a launcher started: `mpirun` or `srun`, without MPI.
 //!
-//! They have no parent of ours. So each watches its neighbors and the launcher ([`Agent`]), and waits at its end for all others. The
+//! They have no parent of ours. So each watches its neighbors and the launcher ([`Helper`]), and waits at its end for all others. The
 //! launcher forwards what ranks print, and ends all after a failure.
 
 use std::time::{Duration, Instant};
 
 use crate::{
     comm::{
-        node::{Fabric, Member, agent::Agent},
+        node::{Fabric, Member, helper::Helper},
         start::{
             Body,
             bootstrap::{
@@ -54,7 +54,7 @@ pub(in crate::comm) fn run_over<P>(
     };
     let (fabric, topology) = (place.fabric.clone(), place.topology.clone());
     let of_device = if topology.is_all_mapped() { 0 } else { settings.threads };
-    let threads = connection.threads() + Agent::threads(fabric.ranks()) + of_device;
+    let threads = connection.threads() + Helper::threads(fabric.ranks()) + of_device;
     let running = connection.begin(&fabric);
     let started = Rank::start(place, settings, threads).and_then(|(mut rank, member)| {
         rank.watch(&topology, None, Some(launched::gone))?;

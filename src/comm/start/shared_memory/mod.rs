@@ -226,31 +226,31 @@ fn kill(children: &[Child]) {
     }
 }
 
-enum End {
+enum ChildEnd {
     Exit(i32),
     Signal(i32),
 }
 
-impl End {
+impl ChildEnd {
     fn explain(&self, fabric: &Fabric, rank: usize) -> Result<(), String> {
         match *self {
-            End::Exit(0) if fabric.finished(rank) => Ok(()),
-            End::Exit(FAILED) => Err(fabric.last_words(rank).unwrap_or_else(|| "failed without a word".into())),
-            End::Exit(status) => Err(format!("called exit({status}) inside the job")),
-            End::Signal(number) => Err(ended_by(number)),
+            ChildEnd::Exit(0) if fabric.finished(rank) => Ok(()),
+            ChildEnd::Exit(FAILED) => Err(fabric.last_words(rank).unwrap_or_else(|| "failed without a word".into())),
+            ChildEnd::Exit(status) => Err(format!("called exit({status}) inside the job")),
+            ChildEnd::Signal(number) => Err(ended_by(number)),
         }
     }
 }
 
-fn reap(child: &Child) -> Option<End> {
+fn reap(child: &Child) -> Option<ChildEnd> {
     match waitid(WaitId::PidFd(child.handle.as_fd()), WaitIdOptions::EXITED | WaitIdOptions::NOHANG) {
         Ok(Some(status)) => Some(match (status.exit_status(), status.terminating_signal()) {
-            (Some(code), _) => End::Exit(code),
-            (None, signal) => End::Signal(signal.unwrap_or(0)),
+            (Some(code), _) => ChildEnd::Exit(code),
+            (None, signal) => ChildEnd::Signal(signal.unwrap_or(0)),
         }),
         Ok(None) => None,
         // Another part of the process reaped it: its last words are all that is left.
-        Err(rustix::io::Errno::CHILD) => Some(End::Exit(FAILED)),
+        Err(rustix::io::Errno::CHILD) => Some(ChildEnd::Exit(FAILED)),
         Err(_) => None,
     }
 }

@@ -63,7 +63,7 @@ fn what_nobody_takes_is_dropped_in_silence() {
     assert_eq!(sent(good), 0, "the receive is a byte too short");
     assert_eq!(sent(Datagram { local: one.piece(0, 99), ..good }), 1);
     let gone = {
-        let third = BareEnd::new(&Fabric(one.device.shared.clone()), 64);
+        let third = BareEnd::new(&SoftFabric(one.device.shared.clone()), 64);
         one.device.handle(&third.device.address()).unwrap()
     };
     receive_datagram(&two, 8, 0, 140);

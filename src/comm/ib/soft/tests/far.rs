@@ -4,15 +4,16 @@ use std::os::{linux::net::SocketAddrExt, unix::net};
 
 use super::{
     super::{
-        packet::{Content, Packet},
-        socket::Socket,
+        NAME,
+        packet::{Content, HEADER, Packet},
     },
     *,
 };
+use crate::comm::soft::fabric::Socket;
 
 #[test]
 fn packets_that_find_no_room_come_later() {
-    let [mut one, mut two] = [(); 2].map(|()| Socket::new(getrandom(), 8).unwrap());
+    let [mut one, mut two] = [(); 2].map(|()| Socket::new(NAME, getrandom(), HEADER + 8).unwrap());
     let packet = |k: u32| Packet { from: k, to: 0, number: 0, content: Content::Done }.encode(0);
     (0..1000).for_each(|k| one.send(two.number(), packet(k)));
     let mut came = Vec::new();
@@ -58,7 +59,7 @@ fn only_the_peer_and_only_once_writes() {
         stranger.send_to_addr(&write(pair, &two, other, first), &address).unwrap();
         stranger.send_to_addr(b"no packet", &address).unwrap();
     }
-    let mut third = Socket::new(getrandom(), 64).unwrap();
+    let mut third = Socket::new(NAME, getrandom(), HEADER + 64).unwrap();
     third.send(two.device.number, write(pair, &two, other, first));
     one.post(pair, &[one.work(1, Opcode::Read { from: two.target(0) }, 0, 8)]);
     assert_eq!((one.outcomes(1), load(&one, 0)), (vec![(1, Ok(Done::Read))], 0));
@@ -113,7 +114,7 @@ fn a_stranger_does_not_answer_for_the_peer() {
         connect_side(own, pair, peer, other, patient);
     }
     one.post(pair, &[one.work(1, Opcode::Send { immediate: None }, 0, 8)]);
-    let mut third = Socket::new(getrandom(), 64).unwrap();
+    let mut third = Socket::new(NAME, getrandom(), HEADER + 64).unwrap();
     for number in 0..3 {
         let number = (first_packet(pair) + number) % crate::comm::ib::device::NUMBERS;
         let answer = Packet { from: other.number, to: pair.number, number, content: Content::Done };

@@ -13,12 +13,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{Fabric, Rules, SoftDevice, port::port_of, socket::is_far};
+use super::{Rules, SoftDevice, SoftFabric, port::port_of};
 use crate::{
     comm::ib::device::{
         Access, Completion, Depths, Device, DeviceLimits, DeviceRegion, Done, Opcode, Pair, Queue, Result, Target, To, Wakes,
         Work, WorkFailure, WorkPiece,
     },
+    comm::soft::fabric::is_far,
     memory::kernels,
 };
 
@@ -27,8 +28,8 @@ const LONG: Duration = Duration::from_secs(20);
 
 const DEPTHS: Depths = Depths { completions: 1024, shared_receives: 256, datagram_receives: 16, datagram_sends: 16 };
 
-fn fabric(seed: u64) -> Fabric {
-    Fabric::new(Rules { seed, ..Rules::default() })
+fn fabric(seed: u64) -> SoftFabric {
+    SoftFabric::new(Rules { seed, ..Rules::default() })
 }
 
 /// Memory that adapters change: nobody has references to it but as atomics.
@@ -70,7 +71,7 @@ impl Memory {
 /// What devices reach each other by.
 #[derive(Clone, Debug)]
 enum Hub {
-    Threads(Fabric),
+    Threads(SoftFabric),
     /// Those of processes; here all are in one.
     Sockets(Rules),
 }
@@ -83,7 +84,7 @@ impl Hub {
     fn open(&self) -> SoftDevice {
         match self {
             Hub::Threads(fabric) => fabric.open(DEPTHS),
-            Hub::Sockets(rules) => Fabric::open_far(crate::comm::kit::random::secret().unwrap(), *rules, DEPTHS),
+            Hub::Sockets(rules) => SoftFabric::open_far(crate::comm::kit::random::secret().unwrap(), *rules, DEPTHS),
         }
         .unwrap()
     }
@@ -119,7 +120,7 @@ struct BareEnd<D = SoftDevice> {
 }
 
 impl BareEnd {
-    fn new(fabric: &Fabric, bytes: usize) -> Self {
+    fn new(fabric: &SoftFabric, bytes: usize) -> Self {
         Self::with(fabric.open(DEPTHS).unwrap(), bytes)
     }
 }
@@ -245,8 +246,8 @@ fn load(end: &BareEnd, at: usize) -> u64 {
 }
 
 /// The rules with other limits.
-fn limited(change: impl Fn(&mut DeviceLimits)) -> Fabric {
+fn limited(change: impl Fn(&mut DeviceLimits)) -> SoftFabric {
     let mut rules = Rules::default();
     change(&mut rules.limits);
-    Fabric::new(rules)
+    SoftFabric::new(rules)
 }

@@ -322,7 +322,7 @@ fn threads_of_a_rank_share_a_pair() {
 
 #[test]
 fn registered_memory_is_bounded() {
-    let fabric = Fabric::new(Rules { pinned: 4096, ..Rules::default() });
+    let fabric = SoftFabric::new(Rules { pinned: 4096, ..Rules::default() });
     let end = BareEnd::new(&fabric, 4096);
     let more = Memory::new(8);
     // SAFETY: the memory is freed after the device is closed.

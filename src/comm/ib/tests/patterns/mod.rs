@@ -17,13 +17,13 @@ use std::{
 use super::faulty::{Faulty, Posted, Rates};
 use crate::comm::{
     am::{
-        frame::Kind,
+        frame::RecordKind,
         wire::{Class, Wire},
     },
     ib::{
         device::Device,
         links::{DEPTHS, Links},
-        soft::{Fabric, Rules},
+        soft::{Rules, SoftFabric},
     },
     protocol::connection::{ConnectionSettings, SetupWay},
     start::devices::directory::Directory,
@@ -67,7 +67,7 @@ fn six_neighbors(ranks: usize) -> Edges {
 }
 
 fn wires(ranks: usize, budget: usize, way: SetupWay) -> Vec<Links<Faulty<impl Device>>> {
-    let fabric = Fabric::new(Rules::default());
+    let fabric = SoftFabric::new(Rules::default());
     let directory = Arc::new(Directory::shared(ranks).unwrap());
     let wire = |endpoint| {
         let settings = ConnectionSettings { endpoint, endpoints: ranks, token: 7, way, budget };
@@ -80,7 +80,7 @@ fn wires(ranks: usize, budget: usize, way: SetupWay) -> Vec<Links<Faulty<impl De
 /// A frame from one rank to another.
 fn send(wire: &mut Links<impl Device>, to: usize) -> bool {
     let mut frame = wire.frame();
-    frame.push(Kind::Flush, 0, &[0], &[], 0);
+    frame.push(RecordKind::Flush, 0, &[0], &[], 0);
     frame.seal(0, true);
     let back = wire.send(to, Class::Request, frame).unwrap();
     let sent = back.is_none();

@@ -16,7 +16,7 @@ use crate::{
         ib::{
             device::Device,
             links::{DEPTHS, Links},
-            soft::{Fabric, Rules},
+            soft::{Rules, SoftFabric},
             verbs,
         },
         kit::random::Random,
@@ -47,7 +47,7 @@ fn ranks(rates: Rates, seed: u64) -> [Rank; 2] {
 
 /// Two ranks of a job with a timeout or not.
 fn ranks_whose_waits_end(may_give_up: bool, rates: Rates, seed: u64) -> [Rank; 2] {
-    let fabric = Fabric::new(Rules { seed, ..Rules::default() });
+    let fabric = SoftFabric::new(Rules { seed, ..Rules::default() });
     ranks_over([0, 1].map(|_| fabric.open(DEPTHS).unwrap()), may_give_up, rates, seed)
 }
 
@@ -459,7 +459,7 @@ fn memory_is_given_back_while_its_neighbor_is_used() {
             for word in [0, WORDS - count] {
                 let _ = put(&ranks, 0, word, &values, Token(2));
             }
-            // The other rank answers meanwhile, as its agent would.
+            // The other rank answers meanwhile, as its helper would.
             let done = std::sync::atomic::AtomicBool::new(false);
             let [one, other] = &mut ranks;
             std::thread::scope(|scope| {

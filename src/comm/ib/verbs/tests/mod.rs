@@ -47,7 +47,7 @@ struct BareEnd {
 unsafe impl Sync for BareEnd {}
 
 impl BareEnd {
-    fn new(choice: &Choice, access: Access) -> Result<Self, Unusable> {
+    fn new(choice: &PortChoice, access: Access) -> Result<Self, Unusable> {
         let device = Verbs::open(choice, &OPENING)?;
         // SAFETY: a size that is not zero.
         let start = unsafe { alloc_zeroed(layout()) };
@@ -125,7 +125,7 @@ fn say(line: &str) {
 }
 
 /// What two ends open: two devices of soft-RoCE if there are two, else the best port.
-fn choices() -> [Choice; 2] {
+fn choices() -> [PortChoice; 2] {
     let mut soft: Vec<String> = fs::read_dir(SYSFS)
         .into_iter()
         .flatten()
@@ -135,8 +135,8 @@ fn choices() -> [Choice; 2] {
         .collect();
     soft.sort();
     match &soft[..] {
-        [first, second, ..] => [first, second].map(|name| Choice::parse(Some(name), None).expect("a name")),
-        _ => [Choice::default(), Choice::default()],
+        [first, second, ..] => [first, second].map(|name| PortChoice::parse(Some(name), None).expect("a name")),
+        _ => [PortChoice::default(), PortChoice::default()],
     }
 }
 

@@ -184,7 +184,7 @@ fn too_many_completions_are_fatal() {
 
 #[test]
 fn choices_that_lead_nowhere_are_explained() {
-    let open = |device, gid| Verbs::open(&Choice::parse(device, gid).expect("a choice"), &OPENING).map(drop);
+    let open = |device, gid| Verbs::open(&PortChoice::parse(device, gid).expect("a choice"), &OPENING).map(drop);
     let Some((a, _)) = ends(Access::ALL) else { return };
     let VerbsPort { device, number, gid, .. } = &a.device.port;
     let port = format!("{device}:{number}");

@@ -27,7 +27,7 @@ use super::{
     key_values::{Idle, KeyValues, Meet, Refused, Result, get_words, put_words},
     line::Line,
     mapping,
-    patience::Patience,
+    patience::LauncherWait,
     pmi1, pmi2, pmix, root,
 };
 use crate::{
@@ -87,7 +87,7 @@ impl Nodes {
 }
 
 /// The state of the connection of this process.
-enum State {
+enum LauncherState {
     /// No job has asked for it.
     New,
     /// The ranks of a job meet, or could not.
@@ -98,9 +98,9 @@ enum State {
     Free(Connection),
 }
 
-static CONNECTION: Mutex<State> = Mutex::new(State::New);
+static CONNECTION: Mutex<LauncherState> = Mutex::new(LauncherState::New);
 
-fn state() -> MutexGuard<'static, State> {
+fn state() -> MutexGuard<'static, LauncherState> {
     CONNECTION.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -112,8 +112,8 @@ impl Running {
     /// The job has ended well on all ranks.
     pub(crate) fn ends_well(&self) {
         let mut state = state();
-        *state = match std::mem::replace(&mut *state, State::Meets) {
-            State::Runs(connection, _) => State::Free(connection),
+        *state = match std::mem::replace(&mut *state, LauncherState::Meets) {
+            LauncherState::Runs(connection, _) => LauncherState::Free(connection),
             other => other,
         };
     }
@@ -122,15 +122,15 @@ impl Running {
 /// Returns true if the launcher of this process has gone.
 pub(crate) fn is_gone() -> bool {
     match &*state() {
-        State::Runs(connection, _) | State::Free(connection) => connection.launcher.is_gone(),
-        State::New | State::Meets => false,
+        LauncherState::Runs(connection, _) | LauncherState::Free(connection) => connection.launcher.is_gone(),
+        LauncherState::New | LauncherState::Meets => false,
     }
 }
 
 /// Once the launcher of this process has gone: the rank whose end it gave as the reason, and the reason.
 pub(crate) fn gone() -> Option<(Option<usize>, String)> {
     let state = state();
-    let (State::Runs(connection, _) | State::Free(connection)) = &*state else { return None };
+    let (LauncherState::Runs(connection, _) | LauncherState::Free(connection)) = &*state else { return None };
     let launcher = &connection.launcher;
     launcher.is_gone().then(|| match launcher.last_words() {
         Some((rank, why)) if rank < connection.size => (Some(rank), why),
@@ -145,10 +145,10 @@ impl Connection {
     /// It does not answer as its protocol says; this process has no launcher, or lost what ties it to the others.
     pub(crate) fn new(started: Started, settings: &Settings) -> std::result::Result<Self, Error> {
         let (own, limit) = (std::process::id(), settings.timeout);
-        match std::mem::replace(&mut *state(), State::Meets) {
-            State::New => {
+        match std::mem::replace(&mut *state(), LauncherState::Meets) {
+            LauncherState::New => {
                 let mut said = false;
-                let mut patience = Patience::new(&started, limit, &mut said);
+                let mut patience = LauncherWait::new(&started, limit, &mut said);
                 let meet = settings.meet.zip(settings.started.as_ref());
                 let launcher = connect(started, meet, &mut || patience.look()).map_err(|refused| failed(&started, &refused))?;
                 let size = started.size().or_else(|| launcher.size()).ok_or_else(|| {
@@ -157,7 +157,7 @@ impl Connection {
                 at_exit();
                 Ok(Connection { launcher, started, size, nodes: None, limit, process: own, step: 0, broken: false, said })
             }
-            State::Free(connection) if connection.is_own() => Ok(Connection { limit, said: false, ..connection }),
+            LauncherState::Free(connection) if connection.is_own() => Ok(Connection { limit, said: false, ..connection }),
             // A child that a rank forked does not come here: it counts as started by no launcher.
             _ => Err(Error::Launch(
                 "an earlier job of this process failed, and its launcher may be ending the others for that".into(),
@@ -171,7 +171,7 @@ impl Connection {
         if self.broken {
             self.launcher.abort(&why.to_string());
         } else {
-            *state() = State::Free(self);
+            *state() = LauncherState::Free(self);
         }
     }
 
@@ -218,7 +218,7 @@ impl Connection {
     /// The ranks have met, and their job begins.
     pub(crate) fn begin(mut self, fabric: &Arc<Fabric>) -> Running {
         self.nodes = None;
-        *state() = State::Runs(self, Arc::downgrade(fabric));
+        *state() = LauncherState::Runs(self, Arc::downgrade(fabric));
         Running(())
     }
 
@@ -229,7 +229,7 @@ impl Connection {
         read: impl FnOnce(&mut dyn KeyValues, &str, Idle<'_>) -> Result<T>,
     ) -> std::result::Result<T, Error> {
         let Connection { launcher, started, limit, step, broken, said, .. } = self;
-        let mut patience = Patience::new(started, *limit, said);
+        let mut patience = LauncherWait::new(started, *limit, said);
         let rank = started.rank();
         let prefix = format!("ga-{step}");
         *step += 1;
@@ -279,7 +279,9 @@ pub(crate) fn ask(rank: usize, key: &str) -> Option<Vec<u64>> {
     let start = Instant::now();
     let mut idle = || if start.elapsed() < ANSWERED { Ok(()) } else { Err(ErrorKind::TimedOut.into()) };
     match &mut *state() {
-        State::Runs(connection, _) => get_words(&mut *connection.launcher, rank, &format!("{key}-{rank}"), &mut idle).ok(),
+        LauncherState::Runs(connection, _) => {
+            get_words(&mut *connection.launcher, rank, &format!("{key}-{rank}"), &mut idle).ok()
+        }
         _ => None,
     }
 }
@@ -289,8 +291,8 @@ pub(crate) fn ask(rank: usize, key: &str) -> Option<Vec<u64>> {
 /// # Errors
 /// The job is over, or the launcher is lost.
 pub(crate) fn await_all(is_over: impl Fn() -> bool) -> std::result::Result<(), Error> {
-    let (mut connection, fabric) = match std::mem::replace(&mut *state(), State::Meets) {
-        State::Runs(connection, fabric) => (connection, fabric),
+    let (mut connection, fabric) = match std::mem::replace(&mut *state(), LauncherState::Meets) {
+        LauncherState::Runs(connection, fabric) => (connection, fabric),
         other => {
             *state() = other;
             return Err(Error::Launch("waiting for the others at the end: no job of a launcher runs".into()));
@@ -299,7 +301,7 @@ pub(crate) fn await_all(is_over: impl Fn() -> bool) -> std::result::Result<(), E
     let mut idle = || if is_over() { Err(io::Error::new(ErrorKind::Interrupted, "the job is over")) } else { Ok(()) };
     let met = connection.launcher.fence(&mut idle).map_err(|refused| failed(&connection.started, &refused));
     connection.step += 1;
-    *state() = State::Runs(connection, fabric);
+    *state() = LauncherState::Runs(connection, fabric);
     met
 }
 
@@ -325,7 +327,7 @@ impl Bootstrap for Connection {
         let (rank, started) = (self.rank(), self.started);
         let mut words = None;
         if rank == 0 {
-            let mut patience = Patience::new(&self.started, self.limit, &mut self.said);
+            let mut patience = LauncherWait::new(&self.started, self.limit, &mut self.said);
             let nodes = self.launcher.nodes(self.size, &mut || patience.look()).map_err(|refused| {
                 self.broken = true;
                 failed(&started, &refused)
@@ -375,7 +377,7 @@ fn connect(started: Started, meet: Option<(Meet, &Started)>, idle: Idle<'_>) -> 
             let (Some(root), Some(ranks)) = (launcher::root(), started.size()) else {
                 return Err(Refused::Said("no GA_ROOT".into()));
             };
-            let meeting = root::Meeting { root: &root, secret: &secret, rank: started.rank(), ranks };
+            let meeting = root::RootMeeting { root: &root, secret: &secret, rank: started.rank(), ranks };
             let line = meeting.join(&mut *idle)?;
             Ok(Box::new(pmi1::Pmi1::start(line, idle)?))
         }
@@ -425,8 +427,8 @@ fn fixed<const N: usize>(words: Vec<u64>) -> Result<[u64; N]> {
 fn at_exit() {
     extern "C" fn leave(status: c_int) {
         match &mut *state() {
-            State::Free(connection) if connection.is_own() => connection.leave(),
-            State::Runs(connection, fabric) if connection.is_own() => {
+            LauncherState::Free(connection) if connection.is_own() => connection.leave(),
+            LauncherState::Runs(connection, fabric) if connection.is_own() => {
                 let Some(fabric) = fabric.upgrade().filter(|fabric| fabric.failure().is_none()) else { return };
                 exit::end_job(&fabric, connection.rank(), status);
                 exit::end_process(status)

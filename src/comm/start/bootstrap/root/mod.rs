@@ -63,7 +63,7 @@ const STRANGERS: usize = 64;
 type Nonce = [u8; 16];
 
 /// Where ranks meet.
-pub(super) struct Meeting<'m> {
+pub(super) struct RootMeeting<'m> {
     /// `host:port`
     pub(super) root: &'m str,
     pub(super) secret: &'m [u8],
@@ -71,7 +71,7 @@ pub(super) struct Meeting<'m> {
     pub(super) ranks: usize,
 }
 
-impl Meeting<'_> {
+impl RootMeeting<'_> {
     /// A line to rank 0, which has proved that it is rank 0. Rank 0 listens first.
     pub(super) fn join(&self, idle: Idle<'_>) -> Result<Line> {
         if self.rank == 0 {
@@ -172,7 +172,7 @@ fn of_hex<const N: usize>(text: &str) -> Option<[u8; N]> {
 
 /// The state of a connection.
 #[derive(Debug)]
-enum Stage {
+enum ConnectionStage {
     /// It was sent this number, at this time, and has to prove that it belongs to the job.
     Stranger(Nonce, Instant),
     Rank(usize),
@@ -183,13 +183,13 @@ enum Stage {
 #[derive(Debug)]
 struct Caller {
     stream: TcpStream,
-    stage: Stage,
+    stage: ConnectionStage,
     /// A line that has not come whole.
     begun: Vec<u8>,
 }
 
 /// How the meeting ended.
-enum Over {
+enum MeetingEnd {
     /// All ranks have left.
     Well,
     /// A rank is lost: the rank, and why.
@@ -219,8 +219,8 @@ impl Root {
         loop {
             match self.look() {
                 Ok(None) => {}
-                Ok(Some(Over::Well)) => return,
-                Ok(Some(Over::Lost(rank, why))) => {
+                Ok(Some(MeetingEnd::Well)) => return,
+                Ok(Some(MeetingEnd::Lost(rank, why))) => {
                     self.say_to_all(&farewell(rank, &why));
                     return say(format_args!("rank {rank} {why}, so the job is over for the others too (GA_ROOT)"));
                 }
@@ -230,7 +230,7 @@ impl Root {
     }
 
     /// Waits for what comes, and answers.
-    fn look(&mut self) -> io::Result<Option<Over>> {
+    fn look(&mut self) -> io::Result<Option<MeetingEnd>> {
         let second = Timespec { tv_sec: 1, tv_nsec: 0 };
         let mut looked: Vec<PollFd<'_>> = self.callers.iter().map(|caller| PollFd::new(&caller.stream, PollFlags::IN)).collect();
         looked.push(PollFd::new(&self.listener, PollFlags::IN));
@@ -248,7 +248,7 @@ impl Root {
             }
         }
         for (at, error) in gone.into_iter().rev() {
-            if let Stage::Rank(rank) = self.callers.swap_remove(at).stage {
+            if let ConnectionStage::Rank(rank) = self.callers.swap_remove(at).stage {
                 let why = match error.kind() {
                     ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset | ErrorKind::BrokenPipe => {
                         "has closed its connection before the end of the job".into()
@@ -256,10 +256,10 @@ impl Root {
                     ErrorKind::InvalidData => "has sent what no rank sends".into(),
                     _ => format!("has lost its connection: {error}"),
                 };
-                return Ok(Some(Over::Lost(rank, why)));
+                return Ok(Some(MeetingEnd::Lost(rank, why)));
             }
         }
-        self.callers.retain(|caller| !matches!(caller.stage, Stage::Stranger(_, since) if since.elapsed() > GREETING));
+        self.callers.retain(|caller| !matches!(caller.stage, ConnectionStage::Stranger(_, since) if since.elapsed() > GREETING));
         if ready.last() == Some(&true) {
             self.accept()?;
         }
@@ -272,7 +272,7 @@ impl Root {
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::ConnectionAborted) => return Ok(()),
             Err(error) => return Err(error),
         };
-        let strangers = self.callers.iter().filter(|caller| matches!(caller.stage, Stage::Stranger(..))).count();
+        let strangers = self.callers.iter().filter(|caller| matches!(caller.stage, ConnectionStage::Stranger(..))).count();
         if strangers >= self.ranks + STRANGERS {
             return Ok(());
         }
@@ -281,13 +281,13 @@ impl Root {
         let greeted = stream.set_nonblocking(false).and_then(|()| stream.set_write_timeout(Some(GREETING)));
         let greeted = greeted.and_then(|()| stream.set_nodelay(true));
         if greeted.and_then(|()| stream.write_all(format!("ga-root 1 {}\n", hex(&nonce)).as_bytes())).is_ok() {
-            self.callers.push(Caller { stream, stage: Stage::Stranger(nonce, Instant::now()), begun: Vec::new() });
+            self.callers.push(Caller { stream, stage: ConnectionStage::Stranger(nonce, Instant::now()), begun: Vec::new() });
         }
         Ok(())
     }
 
     /// Reads what a caller has sent, and answers its lines. An error if the caller is gone, or has to go.
-    fn hear(&mut self, at: usize) -> io::Result<Option<Over>> {
+    fn hear(&mut self, at: usize) -> io::Result<Option<MeetingEnd>> {
         let caller = &mut self.callers[at];
         let mut bytes = [0; 4096];
         let count = caller.stream.read(&mut bytes)?;
@@ -303,15 +303,15 @@ impl Root {
             }
         }
         let caller = &self.callers[at];
-        let longest = if matches!(caller.stage, Stage::Stranger(..)) { LONGEST_GREETING } else { LONGEST_LINE };
+        let longest = if matches!(caller.stage, ConnectionStage::Stranger(..)) { LONGEST_GREETING } else { LONGEST_LINE };
         if caller.begun.len() > longest { Err(ErrorKind::InvalidData.into()) } else { Ok(None) }
     }
 
-    fn answer(&mut self, at: usize, line: &str) -> io::Result<Option<Over>> {
+    fn answer(&mut self, at: usize, line: &str) -> io::Result<Option<MeetingEnd>> {
         let rank = match self.callers[at].stage {
-            Stage::Stranger(nonce, _) => return self.greet(at, &nonce, line).map(|()| None),
-            Stage::Left(_) => return Err(ErrorKind::InvalidData.into()),
-            Stage::Rank(rank) => rank,
+            ConnectionStage::Stranger(nonce, _) => return self.greet(at, &nonce, line).map(|()| None),
+            ConnectionStage::Left(_) => return Err(ErrorKind::InvalidData.into()),
+            ConnectionStage::Rank(rank) => rank,
         };
         let field = |name: &str| line.split_whitespace().find_map(|word| word.strip_prefix(name)?.strip_prefix('='));
         let answer = match field("cmd") {
@@ -338,11 +338,11 @@ impl Root {
                 return Ok(None);
             }
             Some("finalize") => {
-                self.callers[at].stage = Stage::Left(rank);
+                self.callers[at].stage = ConnectionStage::Left(rank);
                 self.left += 1;
                 return Ok(self.see_out(rank));
             }
-            Some("abort") => return Ok(Some(Over::Lost(rank, "could not meet the others".into()))),
+            Some("abort") => return Ok(Some(MeetingEnd::Lost(rank, "could not meet the others".into()))),
             _ => return Err(ErrorKind::InvalidData.into()),
         };
         self.callers[at].say(&answer)?;
@@ -376,12 +376,12 @@ impl Root {
             return Err(ErrorKind::PermissionDenied.into());
         }
         self.here[rank] = true;
-        self.callers[at].stage = Stage::Rank(rank);
+        self.callers[at].stage = ConnectionStage::Rank(rank);
         self.callers[at].say(&format!("ga-welcome {}", hex(&proof_of_root(&self.secret, &proof))))
     }
 
     /// A rank has taken its leave. Rank 0, whose end is that of this thread, waits for the others, and hears last.
-    fn see_out(&mut self, rank: usize) -> Option<Over> {
+    fn see_out(&mut self, rank: usize) -> Option<MeetingEnd> {
         let all = self.left == self.ranks;
         if rank != 0 {
             self.bid_farewell(rank);
@@ -389,18 +389,18 @@ impl Root {
         if all {
             self.bid_farewell(0);
         }
-        all.then_some(Over::Well)
+        all.then_some(MeetingEnd::Well)
     }
 
     fn bid_farewell(&mut self, rank: usize) {
-        for caller in self.callers.iter_mut().filter(|caller| matches!(caller.stage, Stage::Left(of) if of == rank)) {
+        for caller in self.callers.iter_mut().filter(|caller| matches!(caller.stage, ConnectionStage::Left(of) if of == rank)) {
             // A rank that does not hear of it leaves all the same.
             let _ = caller.say("cmd=finalize_ack");
         }
     }
 
     fn say_to_all(&mut self, line: &str) {
-        for caller in self.callers.iter_mut().filter(|caller| matches!(caller.stage, Stage::Rank(_))) {
+        for caller in self.callers.iter_mut().filter(|caller| matches!(caller.stage, ConnectionStage::Rank(_))) {
             // A later read shows that the rank is gone.
             let _ = caller.say(line);
         }

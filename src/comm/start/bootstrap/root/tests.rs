@@ -14,7 +14,7 @@ fn root() -> String {
 fn join(root: &str, secret: &[u8], rank: usize, ranks: usize) -> Result<Pmi1> {
     let start = Instant::now();
     let mut idle = || if start.elapsed() < GREETING { Ok(()) } else { Err(ErrorKind::TimedOut.into()) };
-    let line = Meeting { root, secret, rank, ranks }.join(&mut idle)?;
+    let line = RootMeeting { root, secret, rank, ranks }.join(&mut idle)?;
     Pmi1::start(line, &mut idle)
 }
 

@@ -44,7 +44,7 @@ const LONGEST: Duration = Duration::from_micros(500);
 /// Longest sleep while the rank's own thread looks, which it does if it did [`RECENTLY`] whenever this one wakes.
 const ASLEEP: Duration = Duration::from_millis(2);
 const RECENTLY: Duration = Duration::from_micros(100);
-/// Sleep where there is nothing to answer. The bell does not reach a wait for a neighbour, whose own end does.
+/// Sleep where there is nothing to answer. The bell does not reach a wait for a neighbor, whose own end does.
 const IDLE: Duration = Duration::from_millis(100);
 
 /// The time between two rounds of questions whether machines are there.
@@ -53,7 +53,7 @@ pub(in crate::comm) const BEAT: Duration = Duration::from_millis(250);
 /// How long ranks have to end by themselves when their launcher is gone.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// What an agent answers others with.
+/// What a helper answers others with.
 pub(crate) trait Answers: Send + Sync {
     /// The time since a thread of the program last looked. Zero while one sleeps in the network, or wants to.
     fn since_looked(&self) -> Duration;
@@ -72,12 +72,12 @@ pub(crate) trait Answers: Send + Sync {
     fn announce_end(&self, culprit: usize, cause: &str);
 }
 
-/// See [`Shared::gone`].
+/// See [`HelperShared::gone`].
 pub(in crate::comm) type Gone = fn() -> Option<(Option<usize>, String)>;
 
-/// The running threads of a rank's agent.
+/// The helper threads of a rank.
 #[derive(Debug)]
-pub(crate) struct Agent {
+pub(crate) struct Helper {
     threads: Vec<JoinHandle<()>>,
     fabric: Arc<Fabric>,
     stop: Arc<AtomicBool>,
@@ -85,7 +85,7 @@ pub(crate) struct Agent {
 }
 
 /// What the threads share.
-struct Shared {
+struct HelperShared {
     topology: Topology,
     fabric: Arc<Fabric>,
     answers: Option<Arc<dyn Answers>>,
@@ -95,7 +95,7 @@ struct Shared {
     bell: Arc<OwnedFd>,
 }
 
-impl Agent {
+impl Helper {
     /// Starts a thread that answers others.
     ///
     /// # Errors
@@ -127,16 +127,16 @@ impl Agent {
     ) -> io::Result<Self> {
         let stop = Arc::new(AtomicBool::new(false));
         let bell = Arc::new(eventfd(0, EventfdFlags::CLOEXEC)?);
-        let mut agent = Agent { threads: Vec::new(), fabric: fabric.clone(), stop: stop.clone(), bell: bell.clone() };
+        let mut helper = Helper { threads: Vec::new(), fabric: fabric.clone(), stop: stop.clone(), bell: bell.clone() };
         let (own, together) = (topology.local(topology.rank()), fabric.ranks());
         let [before, next] = [own + together - 1, own + 1].map(|local| local % together);
-        let shared = Arc::new(Shared { topology: topology.clone(), fabric: fabric.clone(), answers, gone, stop, bell });
+        let shared = Arc::new(HelperShared { topology: topology.clone(), fabric: fabric.clone(), answers, gone, stop, bell });
         let first = shared.clone();
-        agent.add(move || first.serve(Some(next).filter(|&next| watches && next != own)))?;
+        helper.add(move || first.serve(Some(next).filter(|&next| watches && next != own)))?;
         if watches && before != next {
-            agent.add(move || shared.watch(before))?;
+            helper.add(move || shared.watch(before))?;
         }
-        Ok(agent)
+        Ok(helper)
     }
 
     /// The number of threads that answer and watch.
@@ -151,7 +151,7 @@ impl Agent {
     }
 }
 
-impl Drop for Agent {
+impl Drop for Helper {
     fn drop(&mut self) {
         if self.fabric.is_inherited() {
             // The threads are the parent's.
@@ -164,8 +164,8 @@ impl Drop for Agent {
     }
 }
 
-impl Shared {
-    fn serve(&self, mut neighbour: Option<usize>) {
+impl HelperShared {
+    fn serve(&self, mut neighbor: Option<usize>) {
         let _ = set_current_timer_slack(std::num::NonZeroU64::new(1000));
         ask_for_short_turns();
         let (mut pause, mut beat) = (SHORTEST, Instant::now());
@@ -187,12 +187,12 @@ impl Shared {
             if let Some((culprit, cause)) = self.gone.and_then(|gone| gone()) {
                 return self.orphaned(culprit, &cause);
             }
-            match neighbour.map(|local| self.fabric.await_end(local, Side::Before, limit)) {
+            match neighbor.map(|local| self.fabric.await_end(local, Side::Before, limit)) {
                 None | Some(Fate::Unknown) => self.sleep(limit),
                 Some(Fate::Lives) => {}
-                Some(Fate::Left) => neighbour = None,
+                Some(Fate::Left) => neighbor = None,
                 Some(Fate::Died) => {
-                    neighbour.take().into_iter().for_each(|local| self.mourn(local, 1));
+                    neighbor.take().into_iter().for_each(|local| self.mourn(local, 1));
                 }
             }
         }

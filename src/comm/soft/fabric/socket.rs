@@ -1,10 +1,10 @@
-//! How devices of different processes reach each other: a socket of each, under an abstract name, which leaves no file.
+//! How adapters of different processes reach each other: a socket of each, under an abstract name, which leaves no file.
 //!
-//! The name and the device's GID hold one random number. The system loses no packet, keeps their order, and names each sender. A socket
+//! The name ends with the number of the adapter, which is random. The system loses no packet, keeps their order, and names each sender. A socket
 //! holds few packets that nobody has taken (`net.unix.max_dgram_qlen`). Without room a packet waits in the sender's process. A packet for a
 //! socket that is gone is dropped.
 //!
-//! A thread takes care of the device, because an adapter works while its processor computes.
+//! A thread takes care of the adapter, because an adapter works while its processor computes.
 
 use std::{
     collections::VecDeque,
@@ -26,16 +26,9 @@ use rustix::{
     net::sockopt::{set_socket_send_buffer_size, socket_send_buffer_size},
 };
 
-use super::{SharedFabric, packet::HEADER, port::at_most};
-use crate::comm::{
-    ib::device::{DeviceError, Result},
-    node::agent::ask_for_short_turns,
-};
+use crate::comm::node::helper::ask_for_short_turns;
 
-/// What a name begins with.
-const NAME: &str = "global-arrays-ib-";
-
-/// The numbers of sockets have this bit, those of ports in a fabric of threads have not.
+/// The numbers of sockets have this bit, those of adapters in one process have not.
 const FAR: u64 = 1 << 63;
 
 /// Bytes that may lie at others and were not taken.
@@ -44,26 +37,17 @@ const SEND_BUFFER: usize = 4 << 20;
 /// The interval at which the thread looks after works that no peer has answered.
 const SLICE: Duration = Duration::from_millis(10);
 
-/// Returns true if a port is in another process, or reached as if it were.
-pub(super) fn is_far(port: u64) -> bool {
-    port & FAR != 0
-}
-
-fn name(number: u64) -> io::Result<SocketAddr> {
-    SocketAddr::from_abstract_name(format!("{NAME}{number:016x}"))
-}
-
-fn number(name: &SocketAddr) -> Option<u64> {
-    let digits = name.as_abstract_name()?.strip_prefix(NAME.as_bytes())?;
-    let number = u64::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?;
-    // Another name for the same number would be another socket.
-    (is_far(number) && digits == format!("{number:016x}").as_bytes()).then_some(number)
+/// Returns true if an adapter is in another process, or reached as if it were.
+pub(in crate::comm) fn is_far(number: u64) -> bool {
+    number & FAR != 0
 }
 
 /// The socket of a process.
 #[derive(Debug)]
-pub(super) struct Socket {
+pub(in crate::comm) struct Socket {
     socket: Arc<UnixDatagram>,
+    /// What its name begins with, and those of all that it reaches.
+    prefix: &'static str,
     number: u64,
     /// Packets that found no room yet, each with its receiver.
     late: VecDeque<(u64, Vec<u8>)>,
@@ -73,29 +57,34 @@ pub(super) struct Socket {
 }
 
 impl Socket {
-    /// A socket for packets with at most `longest` bytes of data.
+    /// A socket for packets of at most `longest` bytes.
     ///
     /// # Errors
-    /// The system refuses one, or packets of that length.
-    pub(super) fn new(number: u64, longest: usize) -> Result<Self> {
+    /// The system refuses one.
+    pub(in crate::comm) fn new(prefix: &'static str, number: u64, longest: usize) -> io::Result<Self> {
         let number = FAR | number;
-        let system = |error: io::Error| DeviceError::System { call: "socket", code: error.raw_os_error().unwrap_or(0) };
-        let socket = name(number).and_then(|name| UnixDatagram::bind_addr(&name)).map_err(system)?;
-        socket.set_nonblocking(true).map_err(system)?;
+        let socket = UnixDatagram::bind_addr(&name(prefix, number)?)?;
+        socket.set_nonblocking(true)?;
         // What lies at a process that does not look counts as the sender's. The system grants less if it allows less.
-        set_socket_send_buffer_size(&socket, SEND_BUFFER).map_err(|code| system(code.into()))?;
-        let (granted, least) = (socket_send_buffer_size(&socket).map_err(|code| system(code.into()))?, 2 * (HEADER + longest));
-        at_most("bytes of a socket's send buffer (net.core.wmem_max)", least, granted)?;
-        let received = vec![0; HEADER + longest + 1];
-        Ok(Socket { socket: Arc::new(socket), number, late: VecDeque::new(), received, failed: false })
+        set_socket_send_buffer_size(&socket, SEND_BUFFER)?;
+        let received = vec![0; longest + 1];
+        Ok(Socket { socket: Arc::new(socket), prefix, number, late: VecDeque::new(), received, failed: false })
     }
 
-    pub(super) fn number(&self) -> u64 {
+    /// The bytes that may lie at others; a packet counts for up to twice its length.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub(in crate::comm) fn send_buffer(&self) -> io::Result<usize> {
+        Ok(socket_send_buffer_size(&self.socket)?)
+    }
+
+    pub(in crate::comm) fn number(&self) -> u64 {
         self.number
     }
 
     /// Sends a packet, at once or when there is room.
-    pub(super) fn send(&mut self, to: u64, packet: Vec<u8>) {
+    pub(in crate::comm) fn send(&mut self, to: u64, packet: Vec<u8>) {
         // One that is sent again waits once.
         if !self.try_send(to, &packet) && !self.late.iter().any(|(other, late)| (*other, late) == (to, &packet)) {
             self.late.push_back((to, packet));
@@ -104,7 +93,7 @@ impl Socket {
 
     /// False if there is no room.
     fn try_send(&mut self, to: u64, packet: &[u8]) -> bool {
-        match name(to).and_then(|name| self.socket.send_to_addr(packet, &name)) {
+        match name(self.prefix, to).and_then(|name| self.socket.send_to_addr(packet, &name)) {
             Ok(_) => true,
             Err(error) if is_gone(&error) => true,
             Err(error) if has_no_room(&error) => false,
@@ -116,12 +105,12 @@ impl Socket {
     }
 
     /// Returns true if a packet could not be sent since the last call, for another reason than no room or no receiver.
-    pub(super) fn has_failed(&mut self) -> bool {
+    pub(in crate::comm) fn has_failed(&mut self) -> bool {
         std::mem::take(&mut self.failed)
     }
 
-    /// Sends what found no room before. The order may change, which no pair notices: it has one packet under way.
-    pub(super) fn send_late(&mut self) {
+    /// Sends what found no room before. The order may change, which no sender notices that has one packet under way.
+    pub(in crate::comm) fn send_late(&mut self) {
         for _ in 0..self.late.len() {
             let Some((to, packet)) = self.late.pop_front() else { return };
             self.send(to, packet);
@@ -129,15 +118,26 @@ impl Socket {
     }
 
     #[cfg(all(test, not(loom)))]
-    pub(super) fn has_late(&self) -> bool {
+    pub(in crate::comm) fn has_late(&self) -> bool {
         !self.late.is_empty()
     }
 
     /// The next packet, and the number of its sender.
-    pub(super) fn receive(&mut self) -> Option<(u64, Vec<u8>)> {
+    pub(in crate::comm) fn receive(&mut self) -> Option<(u64, Vec<u8>)> {
         let (len, from) = self.socket.recv_from(&mut self.received).ok()?;
-        Some((number(&from).unwrap_or(0), self.received[..len].to_vec()))
+        Some((number(self.prefix, &from).unwrap_or(0), self.received[..len].to_vec()))
     }
+}
+
+fn name(prefix: &str, number: u64) -> io::Result<SocketAddr> {
+    SocketAddr::from_abstract_name(format!("{prefix}{number:016x}"))
+}
+
+fn number(prefix: &str, name: &SocketAddr) -> Option<u64> {
+    let digits = name.as_abstract_name()?.strip_prefix(prefix.as_bytes())?;
+    let number = u64::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?;
+    // Another name for the same number would be another socket.
+    (is_far(number) && digits == format!("{number:016x}").as_bytes()).then_some(number)
 }
 
 fn is_gone(error: &io::Error) -> bool {
@@ -149,9 +149,9 @@ fn has_no_room(error: &io::Error) -> bool {
     is_short || matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
 }
 
-/// The thread that looks after a device.
+/// The thread that looks after an adapter.
 #[derive(Debug)]
-pub(super) struct Looker {
+pub(in crate::comm) struct Looker {
     thread: Option<JoinHandle<()>>,
     stop: Arc<AtomicBool>,
     /// That it runs in.
@@ -159,7 +159,11 @@ pub(super) struct Looker {
 }
 
 impl Looker {
-    pub(super) fn start(shared: Arc<SharedFabric>, socket: &Socket) -> io::Result<Self> {
+    /// A thread that calls `look` when a packet has come, and often enough for works that no peer has answered.
+    ///
+    /// # Errors
+    /// Those of the system.
+    pub(in crate::comm) fn start(socket: &Socket, look: impl Fn() + Send + 'static) -> io::Result<Self> {
         let (stop, socket) = (Arc::new(AtomicBool::new(false)), socket.socket.clone());
         let thread = std::thread::Builder::new().name("adapter".into()).stack_size(256 << 10);
         let stopped = stop.clone();
@@ -169,15 +173,15 @@ impl Looker {
             while !stopped.load(Ordering::Relaxed) {
                 // One that is interrupted looks earlier.
                 let _ = poll(&mut [PollFd::new(&*socket, PollFlags::IN)], Some(&slice));
-                drop(shared.advance_all(shared.state.lock()));
+                look();
             }
         })?;
         Ok(Looker { thread: Some(thread), stop, process: std::process::id() })
     }
 
-    /// Returns true if this process is a child of the one that opened the device. A child does not have the thread, and another
-    /// thread of its parent may have held the lock when it was forked. So a child leaves the device as it is.
-    pub(super) fn is_of_a_parent(&self) -> bool {
+    /// Returns true if this process is a child of the one that opened the adapter. A child does not have the thread, and another
+    /// thread of its parent may have held the lock when it was forked. So a child leaves the adapter as it is.
+    pub(in crate::comm) fn is_of_a_parent(&self) -> bool {
         self.process != std::process::id()
     }
 }

@@ -4,10 +4,7 @@
 
 use std::hint::spin_loop;
 
-use crate::{
-    comm::{ib::device::Opcode, kit::mutex::Mutex},
-    memory::kernels,
-};
+use crate::{comm::kit::mutex::Mutex, memory::kernels};
 
 /// Bytes of a piece of a short message.
 const LINE: usize = 64;
@@ -21,7 +18,7 @@ const PAUSE: u32 = 32;
 ///
 /// # Safety
 /// As [`kernels::copy`].
-pub(super) unsafe fn land(to: *mut u8, from: *const u8, len: usize, random: usize) {
+pub(in crate::comm) unsafe fn land(to: *mut u8, from: *const u8, len: usize, random: usize) {
     if len <= size_of::<u64>() {
         let mut value = [0_u8; size_of::<u64>()];
         // SAFETY: the caller's promise; the value is private and long enough.
@@ -48,17 +45,18 @@ fn pieces(len: usize, random: usize) -> impl Iterator<Item = (usize, usize)> {
     })
 }
 
-/// Carries out an atomic under the lock of the adapter that holds the word: a read, a pause, a write. The old value lands at `to`.
+/// Carries out an atomic under the lock of the adapter that holds the word: a read, a pause, a write of what it makes of the old value. The
+/// old value lands at `to`.
 ///
 /// # Safety
 /// `word` is aligned to eight bytes; both are mapped for writing for eight bytes and accessed by kernels and atomics only.
-pub(super) unsafe fn atomic(adapter: &Mutex<()>, word: *mut u64, to: *mut u8, kind: Opcode) {
+pub(in crate::comm) unsafe fn atomic(adapter: &Mutex<()>, word: *mut u64, to: *mut u8, changed: impl FnOnce(u64) -> Option<u64>) {
     let old = {
         let _adapter = adapter.lock();
         // SAFETY: the caller's promise.
         let old = unsafe { kernels::load(word) };
         (0..PAUSE).for_each(|_| spin_loop());
-        if let Some(new) = changed(kind, old) {
+        if let Some(new) = changed(old) {
             // SAFETY: the caller's promise.
             unsafe { kernels::store(word, new) };
         }
@@ -68,21 +66,11 @@ pub(super) unsafe fn atomic(adapter: &Mutex<()>, word: *mut u64, to: *mut u8, ki
     unsafe { kernels::write(to, (&raw const old).cast(), size_of::<u64>()) };
 }
 
-/// What an atomic makes of a word, if it changes it.
-fn changed(kind: Opcode, old: u64) -> Option<u64> {
-    match kind {
-        Opcode::FetchAdd { operand, .. } => Some(old.wrapping_add(operand)),
-        Opcode::CompareSwap { expected, value, .. } if expected == old => Some(value),
-        _ => None,
-    }
-}
-
 #[cfg(all(test, not(loom)))]
 mod tests {
     use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
     use super::*;
-    use crate::comm::ib::device::Target;
 
     #[test]
     fn pieces_cover_a_message_once_and_their_order_varies() {
@@ -133,9 +121,9 @@ mod tests {
     }
 
     fn add(word: &AtomicU64, adapter: &Mutex<()>) {
-        let (mut old, kind) = (0_u64, Opcode::FetchAdd { at: Target { start: 0, key: 0 }, operand: 1 });
+        let mut old = 0_u64;
         // SAFETY: the word lives, and so does the old value.
-        unsafe { atomic(adapter, word.as_ptr(), (&raw mut old).cast(), kind) };
+        unsafe { atomic(adapter, word.as_ptr(), (&raw mut old).cast(), |old| Some(old + 1)) };
     }
 
     #[test]

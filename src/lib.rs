@@ -107,8 +107,9 @@
 //! build and run on a cluster. [`Launch::run_on`](Launch) runs a job on a communicator of the program.
 //!
 //! With the feature `blas`, [`matmul`](GlobalArray::matmul) of floats and complex numbers uses a BLAS that is installed on the machine:
-//! OpenBLAS, Intel MKL, BLIS or another with the C interface. The library is loaded at run time, so the build does not need it.
-//! [`GA_BLAS`](guide::environment) selects it. Without the feature, or if there is no library, the crate uses its own kernel.
+//! Intel MKL, BLIS, FlexiBLAS or OpenBLAS, the first that is found, or any other with the C interface that
+//! [`GA_BLAS`](guide::environment) names. The library is loaded at run time, so the build does not need it. If none is found, and
+//! without the feature, the crate uses its own kernel; without the feature, a library in `GA_BLAS` is an error.
 //!
 //! Over `shared_memory`, [`run`] *forks* the ranks: the closure sees copies of what it captured, changes do not come back, and the
 //! process must not have other threads at that moment. The guide lists the [limits](guide::environment#limits).

@@ -136,7 +136,7 @@
 //!
 //! # Another order
 //!
-//! Events at one time are handled in the order of the ranks. `GA_SEED=1`, `GA_SEED=2` and so on choose other orders. Where the network
+//! Events at one time are handled in the order in which the simulation learned of them: at the start that of the ranks. `GA_SEED=1`, `GA_SEED=2` and so on choose other orders. Where the network
 //! keeps no order (`ordered = false`), a seed also delays each message by up to twice the latency. If the result of a program depends on the
 //! seed, it depends on the order in which ranks arrive.
 //!

@@ -1,4 +1,4 @@
-//! The local product by a BLAS of the system: OpenBLAS, Intel MKL, BLIS, or another with the C interface CBLAS.
+//! The local product by a BLAS of the system, with the C interface CBLAS.
 //!
 //! The library is the one of `GA_BLAS` (`guide::environment`), or else the first of [`KNOWN`] that can be used. It is loaded at the first
 //! product of a rank, so a process that forks ranks has neither a library nor its threads.

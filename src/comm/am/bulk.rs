@@ -5,7 +5,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{frame::Frame, long_frames::FrameUse, wire::BulkId};
+use super::{
+    frame::Frame,
+    long_frames::{FrameUse, LongFrames},
+    wire::{BulkId, Ended},
+};
 use crate::comm::{Token, kit::slab::Slab};
 
 /// What the end of a bulk message means.
@@ -49,7 +53,28 @@ const PIECES: usize = 6;
 /// A piece that took longer waited for a peer that did not look: over TCP on one machine half a MiB takes 60 to 200 µs.
 const PROMPT: Duration = Duration::from_micros(500);
 
-/// Those under way.
+/// What an endpoint has of bulk messages.
+#[derive(Debug, Default)]
+pub(super) struct BulkMessages {
+    pub(super) messages: BulkTable,
+    /// The number of the last that this rank announced.
+    numbers: u64,
+    /// Empty, kept for its memory.
+    pub(super) ended: Vec<Ended>,
+    pub(super) frames: LongFrames,
+    /// Long answers asked for that have not come.
+    pub(super) asked: usize,
+}
+
+impl BulkMessages {
+    /// The number of the next message of this rank.
+    pub(super) fn next_number(&mut self) -> u64 {
+        self.numbers += 1;
+        self.numbers
+    }
+}
+
+/// Messages under way.
 #[derive(Debug, Default)]
 pub(super) struct BulkTable {
     messages: Slab<Then>,

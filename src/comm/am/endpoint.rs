@@ -19,16 +19,16 @@
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use super::{
-    bulk::{BulkTable, Get, Then, was_late},
+    bulk::{BulkMessages, Get, Then, was_late},
     frame::Frame,
-    long_frames::{FrameUse, LongFrames},
+    long_frames::FrameUse,
     memory::{Over, Segments},
     origins::{Origins, given_up},
     outbox::Outbox,
     peer::{Op, PACKED, Peer},
-    regions::Owned,
-    route::{Route, Routes},
-    wire::{Arrival, BulkKind, Ended, Limits, Piece, Result, Tag, Wire},
+    regions::Reach,
+    route::Routes,
+    wire::{Arrival, BulkKind, Ended, Limits, Result, Tag, Wire},
 };
 use crate::comm::{
     Event, Mail, Token, Topology,
@@ -72,13 +72,8 @@ pub(super) struct Endpoint<W> {
     /// Peers that may have something to send.
     pub(super) busy: VecDeque<usize>,
     pub(super) origins: Origins,
-    pub(super) bulk: BulkTable,
-    /// The number of the last bulk message.
-    pub(super) numbers: u64,
-    ended_bulk: Vec<Ended>,
-    pub(super) long_frames: LongFrames,
-    /// Long answers asked for that have not come.
-    pub(super) long_asked: usize,
+    pub(super) bulk: BulkMessages,
+    pub(super) reach: Reach,
     /// Ranks whose inboxes are not empty, the one that has waited longest first.
     pub(super) delayed: VecDeque<usize>,
     pub(super) events: Vec<Event>,
@@ -86,13 +81,6 @@ pub(super) struct Endpoint<W> {
     pub(super) held: VecDeque<(u16, usize, Mail)>,
     /// What supervisors have to know of ranks to answer others.
     pub(super) questions: Vec<(usize, Note)>,
-    /// Memory that peers reach by themselves, of the ranks that this one answers for; ranks of peers, whose revocations are not answered; peers
-    /// with flushes that take no message.
-    pub(super) owned: Owned,
-    pub(super) owing: Vec<Route>,
-    pub(super) flushing: Vec<usize>,
-    /// Pieces of a transfer that begin together; empty, kept for its memory.
-    pub(super) chain: Vec<Piece>,
     /// Peers that something was sent to, and that may not have said that it was handled.
     pub(super) unsettled: Vec<usize>,
     /// A caller waits for what was submitted since the last poll. Else `skipped` counts the polls for which it was kept for
@@ -133,19 +121,12 @@ impl<W: Wire> Endpoint<W> {
             peers: Peers::default(),
             busy: VecDeque::new(),
             origins: Origins::default(),
-            bulk: BulkTable::default(),
-            numbers: 0,
-            ended_bulk: Vec::new(),
-            long_frames: LongFrames::default(),
-            long_asked: 0,
+            bulk: BulkMessages::default(),
+            reach: Reach::new(answers_for),
             delayed: VecDeque::new(),
             events: Vec::new(),
             held: VecDeque::new(),
             questions: Vec::new(),
-            owned: Owned::new(answers_for),
-            owing: Vec::new(),
-            flushing: Vec::new(),
-            chain: Vec::new(),
             unsettled: Vec::new(),
             urgent: false,
             skipped: 0,
@@ -223,7 +204,7 @@ impl<W: Wire> Endpoint<W> {
 
     /// Returns true if something can only go on when what was sent before is done. The helper does not sleep through that.
     pub(super) fn lags(&self) -> bool {
-        !self.busy.is_empty() || !self.owing.is_empty() || self.outbox.len() > 0 || self.outbox.has_own()
+        !self.busy.is_empty() || !self.reach.owing.is_empty() || self.outbox.len() > 0 || self.outbox.has_own()
     }
 
     /// Returns true if a look could do more than the last one.
@@ -231,24 +212,18 @@ impl<W: Wire> Endpoint<W> {
         self.has_more || self.lags() || !self.held.is_empty() || self.has_arrivals()
     }
 
-    /// The number of the next bulk message of this rank.
-    pub(super) fn next_number(&mut self) -> u64 {
-        self.numbers += 1;
-        self.numbers
-    }
-
     /// Bulk messages that have ended.
     fn look_at_bulk(&mut self) -> Result<()> {
-        let mut ended = std::mem::take(&mut self.ended_bulk);
+        let mut ended = std::mem::take(&mut self.bulk.ended);
         let mut looked = self.wire.ended(&mut ended);
         for Ended { id, len } in ended.drain(..) {
             self.found += 1;
-            if let Some(then) = self.bulk.remove(id) {
+            if let Some(then) = self.bulk.messages.remove(id) {
                 // Each is reported, whatever became of the others.
                 looked = looked.and(self.bulk_ended(then, len));
             }
         }
-        self.ended_bulk = ended;
+        self.bulk.ended = ended;
         looked
     }
 
@@ -272,10 +247,10 @@ impl<W: Wire> Endpoint<W> {
                 self.events.extend(event);
             }
             Then::Served => {}
-            Then::FrameSent(frame, what) => self.long_frames.give(frame, what),
+            Then::FrameSent(frame, what) => self.bulk.frames.give(frame, what),
             Then::Answered { from, frame } => {
                 self.long_answer(from, &frame, len)?;
-                self.long_frames.give_answer(frame);
+                self.bulk.frames.give_answer(frame);
             }
             Then::Announced { from, message } => self.message_came(from, message, len),
         }
@@ -284,7 +259,7 @@ impl<W: Wire> Endpoint<W> {
 
     /// Sends a long frame that was taken. Returns the words of its announcement.
     pub(super) fn send_long_frame(&mut self, mut frame: Frame, to: usize, what: FrameUse) -> Result<[u64; 2]> {
-        let number = self.next_number();
+        let number = self.bulk.next_number();
         let kind = if what == FrameUse::Answers { BulkKind::Reply } else { BulkKind::Request };
         frame.seal(0, false);
         let len = frame.sealed().len();
@@ -295,7 +270,7 @@ impl<W: Wire> Endpoint<W> {
     /// Sends the first bytes of a long frame that was taken.
     pub(super) fn send_from_frame(&mut self, frame: Frame, len: usize, to: usize, what: FrameUse, tag: Tag) -> Result<()> {
         let bytes = frame.bytes()[..len].as_ptr();
-        let id = self.bulk.add(Then::FrameSent(frame, what));
+        let id = self.bulk.messages.add(Then::FrameSent(frame, what));
         // SAFETY: the frame's memory is on the heap and stays as it is while the table holds it.
         unsafe { self.wire.send_bulk(to, bytes, len, tag, id) }
     }
@@ -312,17 +287,20 @@ impl<W: Wire> Endpoint<W> {
         if let Some(peer) = self.peers.get_mut(from) {
             peer.asked = peer.asked.saturating_sub(len);
         }
-        self.long_asked = self.long_asked.saturating_sub(usize::from(self.limits.is_long(len)));
+        self.bulk.asked = self.bulk.asked.saturating_sub(usize::from(self.limits.is_long(len)));
     }
 
     /// Returns true if nothing is under way that another rank would miss.
     pub(super) fn is_quiet(&self) -> bool {
-        self.crowd() == 0 && self.bulk.is_empty() && self.peers.iter().all(|(_, peer)| peer.is_quiet())
+        self.crowd() == 0 && self.bulk.messages.is_empty() && self.peers.iter().all(|(_, peer)| peer.is_quiet())
     }
 
     /// Returns true if this rank has asked for something that was not answered, or answers for others.
     pub(super) fn expects(&self) -> bool {
-        self.routes.answers_for > 1 || !self.origins.is_empty() || !self.bulk.is_empty() || !self.flushing.is_empty()
+        self.routes.answers_for > 1
+            || !self.origins.is_empty()
+            || !self.bulk.messages.is_empty()
+            || !self.reach.flushing.is_empty()
     }
 
     /// Peers that have not acknowledged everything.
@@ -352,7 +330,7 @@ impl<W: Wire> Endpoint<W> {
             self.events.extend((0..gone).map(|_| given_up(token)));
         }
         self.origins.cancel(token, &mut self.events);
-        self.bulk.give_up(token).into_iter().for_each(|id| self.wire.cancel(id));
+        self.bulk.messages.give_up(token).into_iter().for_each(|id| self.wire.cancel(id));
         // At once: a wire that does not work any more ends each look before this one.
         self.look_at_bulk()
     }
@@ -367,10 +345,10 @@ impl<W: Wire> Endpoint<W> {
 impl<W> Endpoint<W> {
     /// Forgets memory that bulk messages may still read or write.
     fn abandon(&mut self) {
-        if self.bulk.is_empty() {
+        if self.bulk.messages.is_empty() {
             return;
         }
-        std::mem::forget(std::mem::take(&mut self.bulk));
+        std::mem::forget(std::mem::take(&mut self.bulk.messages));
         self.peers.iter_mut().for_each(|(_, peer)| std::mem::forget(std::mem::take(&mut peer.inbox)));
     }
 }

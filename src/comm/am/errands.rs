@@ -66,28 +66,28 @@ impl<W: Wire> Endpoint<W> {
     /// Does what ranks of the node have brought, as far as it takes no long time, and ends what can be ended.
     pub(super) fn look_at_errands(&mut self) -> Result<()> {
         let brought = self.segments.fabric().brought(self.topology.local(self.topology.rank()));
-        if brought != self.owned.seen {
-            self.owned.seen = brought;
+        if brought != self.reach.owned.seen {
+            self.reach.owned.seen = brought;
             self.take_errands()?;
         }
-        if let Some(OpeningRange { number, range, whole }) = self.owned.opening.pop_front() {
+        if let Some(OpeningRange { number, range, whole }) = self.reach.owned.opening.pop_front() {
             self.found += 1;
             let piece = range.start..range.end.min(range.start + AT_ONCE);
             let rest = OpeningRange { number, range: piece.end..range.end, whole };
             match self.open(number, piece) {
                 Ok(()) if rest.range.is_empty() => self.finish(number, Ok(())),
-                Ok(()) => self.owned.opening.push_front(rest),
+                Ok(()) => self.reach.owned.opening.push_front(rest),
                 // What is open of it is shut again.
                 Err(why) => self.revoke(number, rest.whole, Err(why))?,
             }
         }
-        if self.owned.shutting.is_empty() {
+        if self.reach.owned.shutting.is_empty() {
             return Ok(());
         }
-        let mut waiting = std::mem::take(&mut self.owned.shutting);
-        let is_free = |shutting: &mut Shutting| self.owned.of(shutting.number).is_none_or(|own| own.is_revoked());
+        let mut waiting = std::mem::take(&mut self.reach.owned.shutting);
+        let is_free = |shutting: &mut Shutting| self.reach.owned.of(shutting.number).is_none_or(|own| own.is_revoked());
         let free: Vec<Shutting> = waiting.extract_if(.., is_free).collect();
-        self.owned.shutting = waiting;
+        self.reach.owned.shutting = waiting;
         for Shutting { number, range, taken, mut outcome } in free {
             for (region, opened) in taken {
                 one_sided(&mut self.wire).and_then(|wire| wire.shut(opened))?;
@@ -106,12 +106,12 @@ impl<W: Wire> Endpoint<W> {
     fn take_errands(&mut self) -> Result<()> {
         for number in 0..self.routes.answers_for {
             let number = number as u16;
-            let is_at_it = self.owned.opening.iter().any(|opening| opening.number == number)
-                || self.owned.shutting.iter().any(|shutting| shutting.number == number);
+            let is_at_it = self.reach.owned.opening.iter().any(|opening| opening.number == number)
+                || self.reach.owned.shutting.iter().any(|shutting| shutting.number == number);
             let local = self.segments.local(number).filter(|_| !is_at_it);
             match local.and_then(|local| self.segments.fabric().errand(local)) {
                 Some(Errand::Open(range)) => {
-                    self.owned.opening.push_back(OpeningRange { number, range: range.clone(), whole: range });
+                    self.reach.owned.opening.push_back(OpeningRange { number, range: range.clone(), whole: range });
                 }
                 Some(Errand::Shut(range)) => self.revoke(number, range, Ok(()))?,
                 None => {}
@@ -136,16 +136,16 @@ impl<W: Wire> Endpoint<W> {
         // access it by kernels and atomics.
         let opened = unsafe { wire.open(start, range.len()) }?;
         let region = Region { offset: range.start, len: range.len(), address: start.addr() as u64, key: opened.key };
-        self.owned.of(number).into_iter().for_each(|own| own.add(region, opened));
+        self.reach.owned.of(number).into_iter().for_each(|own| own.add(region, opened));
         Ok(())
     }
 
     /// Tells the peers that know the regions of a rank not to use them any more, to shut a range with an outcome.
     fn revoke(&mut self, number: u16, range: Range<usize>, outcome: std::result::Result<(), String>) -> Result<()> {
-        let Some(own) = self.owned.of(number) else { return Ok(()) };
+        let Some(own) = self.reach.owned.of(number) else { return Ok(()) };
         let taken = own.take(&range);
         let (version, told) = if taken.is_empty() { (0, Vec::new()) } else { own.revoke() };
-        self.owned.shutting.push(Shutting { number, range, taken, outcome });
+        self.reach.owned.shutting.push(Shutting { number, range, taken, outcome });
         for to in told {
             let words = [number.into(), version, 0, 0, 0];
             self.submit(Route::endpoint(to), Op::Small { kind: RecordKind::Revoke, aux: 0, words })?;

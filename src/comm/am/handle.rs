@@ -280,7 +280,7 @@ impl<W: Wire> Endpoint<W> {
         let Some(([offset, _, at, len, number], runs)) = block(record) else { return Ok(Handled::Wrong) };
         let base = self.part(record.number, offset, &runs, at, len).filter(|_| len <= LONG_FRAME);
         let Some(base) = base else { return Ok(Handled::Wrong) };
-        let Some(mut frame) = self.long_frames.take(FrameUse::Answers) else { return Ok(Handled::Later) };
+        let Some(mut frame) = self.bulk.frames.take(FrameUse::Answers) else { return Ok(Handled::Later) };
         // SAFETY: as in `write`.
         unsafe { pack(base, &runs, at, &mut frame.bytes_mut()[..len]) };
         self.send_from_frame(frame, len, from, FrameUse::Answers, Tag { kind: BulkKind::Get, number: number as u64 })?;
@@ -292,7 +292,7 @@ impl<W: Wire> Endpoint<W> {
         let longest = self.limits.longest();
         let segment = self.segments.of(record.number).filter(|_| len <= longest);
         let Some(memory) = segment.and_then(|segment| segment.range(offset, len)) else { return Ok(Handled::Wrong) };
-        let id = self.bulk.add(Then::Served);
+        let id = self.bulk.messages.add(Then::Served);
         // SAFETY: inside the segment, which stays mapped while the endpoint lives; a racing access of a transfer gives each byte old
         // or new.
         unsafe { self.wire.send_bulk(from, memory, len, Tag { kind: BulkKind::Get, number: number as u64 }, id) }?;

@@ -135,12 +135,12 @@ pub(crate) struct Am<W> {
 
 impl<W: Wire> Am<W> {
     /// The network of a rank. With a helper that makes progress, or not; waits of a job with a timeout may be given up.
-    pub(super) fn new(wire: W, member: &Member, has_agent: bool, may_give_up: bool, silence: Option<Duration>) -> Self {
+    pub(super) fn new(wire: W, member: &Member, has_helper: bool, may_give_up: bool, silence: Option<Duration>) -> Self {
         let (topology, fabric) = (member.topology().clone(), member.fabric().clone());
         let (limits, connects, sleeper) = (wire.limits(), wire.connections().is_some(), wire.sleeper());
         assert!(limits.frame >= wire::LEAST_FRAME, "frames of {} bytes", limits.frame);
         // Without a thread nobody beats.
-        let endpoint = Endpoint::new(wire, member, has_agent, silence.filter(|_| has_agent));
+        let endpoint = Endpoint::new(wire, member, has_helper, silence.filter(|_| has_helper));
         Am {
             topology,
             fabric,
@@ -148,7 +148,7 @@ impl<W: Wire> Am<W> {
                 window: WINDOW,
                 longest_transfer: limits.longest(),
                 order: Order { put_put: true, put_get: true },
-                progress: if has_agent { Progress::Thread } else { Progress::Caller },
+                progress: if has_helper { Progress::Thread } else { Progress::Caller },
                 native: Native { coherent: true, blocks: true, accumulate: true, signals: true },
                 ..Capabilities::default()
             },
@@ -209,17 +209,17 @@ impl<W: Wire> Am<W> {
     }
 
     /// Looks at the network, and hears of the end of the job.
-    fn look(&self, endpoint: &mut Endpoint<W>, hurry: bool, by_agent: bool) {
+    fn look(&self, endpoint: &mut Endpoint<W>, hurry: bool, by_helper: bool) {
         if self.is_closed() || self.fabric.is_inherited() {
             return;
         }
         if self.has_notes.load(Ordering::Relaxed) {
             self.take_notes(endpoint);
         }
-        let polled = endpoint.poll(hurry, !by_agent);
+        let polled = endpoint.poll(hurry, !by_helper);
         self.lags.store(endpoint.lags(), Ordering::Relaxed);
         // While more has come than this look took, the helper is needed too.
-        if matches!(polled, Ok(true)) && !by_agent && !endpoint.has_more {
+        if matches!(polled, Ok(true)) && !by_helper && !endpoint.has_more {
             self.looked.store(self.start.elapsed().as_nanos() as u64, Ordering::Relaxed);
         }
         self.report(polled.map(drop));

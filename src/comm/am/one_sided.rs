@@ -202,7 +202,7 @@ impl<W: Wire> Endpoint<W> {
         origin: Option<u64>,
     ) -> Result<bool> {
         let (first, mut next) = (*at, *at);
-        let mut pieces = std::mem::take(&mut self.chain);
+        let mut pieces = std::mem::take(&mut self.reach.chain);
         while next < len
             && pieces.len() < CHAIN
             && let Stretch { offset, here, rest } = place(next)
@@ -225,7 +225,7 @@ impl<W: Wire> Endpoint<W> {
         *at += pieces[..begun].iter().map(|piece| piece.len).sum::<usize>();
         let are_all = begun == pieces.len();
         pieces.clear();
-        self.chain = pieces;
+        self.reach.chain = pieces;
         Ok(are_all)
     }
 
@@ -244,12 +244,12 @@ impl<W: Wire> Endpoint<W> {
             None => Then::WentStraight(whole),
             Some(origin) => Then::CameStraight { token, origin, len: piece.len },
         };
-        let id = self.bulk.add(then);
+        let id = self.bulk.messages.add(then);
         // SAFETY: the caller's memory may be used until the completion is polled, which is when the last piece has ended; pieces do not
         // overlap. As for `begin`.
         let begun = unsafe { one_sided(&mut self.wire)?.go_straight(to, origin.is_some(), piece, id) }?;
         if !begun {
-            drop(self.bulk.remove(id));
+            drop(self.bulk.messages.remove(id));
         } else if let Some(origin) = origin {
             self.origins.begin_piece(origin);
         }
@@ -305,7 +305,7 @@ impl<W: Wire> Endpoint<W> {
 
     /// A peer asks for the regions of a rank that this one answers for.
     pub(super) fn tell_regions(&mut self, to: usize, number: u16) -> Result<Handled> {
-        let Some(own) = self.owned.of(number) else { return Ok(Handled::Wrong) };
+        let Some(own) = self.reach.owned.of(number) else { return Ok(Handled::Wrong) };
         let (version, regions) = own.tell(to);
         let words: Vec<u64> = regions.flat_map(Region::words).collect();
         let pieces = words.chunks(TOLD * Region::WORDS).map(<[u64]>::to_vec);
@@ -330,14 +330,14 @@ impl<W: Wire> Endpoint<W> {
         let number = number_of(*number)?;
         let begun = self.wire.one_sided()?.transfers(from).begun;
         self.peer(from).known(number).revoked(*version, begun);
-        self.owing.push(Route { to: from, number });
+        self.reach.owing.push(Route { to: from, number });
         Some(())
     }
 
     /// A peer has answered a revocation.
     pub(super) fn revocation_answered(&mut self, record: &Record<'_>) -> Option<()> {
         let [number, _] = record.words.first_chunk()?;
-        self.owned.of(number_of(*number)?)?.answered()
+        self.reach.owned.of(number_of(*number)?)?.answered()
     }
 
     /// Looks at what the wire has read, and at transfers that have ended.
@@ -347,7 +347,7 @@ impl<W: Wire> Endpoint<W> {
         let found = wire.take_read(&mut |origin, at, bytes| events.extend(origins.data_came(origin, at, bytes)));
         self.found += u64::from(found);
         let peers = &mut self.peers;
-        self.flushing.retain(|&to| {
+        self.reach.flushing.retain(|&to| {
             let (Some(peer), ended) = (peers.get_mut(to), wire.transfers(to).ended) else { return false };
             while let Some(&(begun, token)) = peer.quiet_flushes.front()
                 && begun <= ended
@@ -357,12 +357,12 @@ impl<W: Wire> Endpoint<W> {
             }
             !peer.quiet_flushes.is_empty()
         });
-        if !self.owing.is_empty() {
+        if !self.reach.owing.is_empty() {
             let has_ended = |&mut Route { to, number }: &mut Route| {
                 let owed = peers.get_mut(to).and_then(|peer| peer.known(number).owed);
                 owed.is_none_or(|(_, begun)| begun <= wire.transfers(to).ended)
             };
-            let free: Vec<Route> = self.owing.extract_if(.., has_ended).collect();
+            let free: Vec<Route> = self.reach.owing.extract_if(.., has_ended).collect();
             for Route { to, number } in free {
                 if let Some((version, _)) = self.peer(to).known(number).owed.take() {
                     self.answer(to, RecordKind::Revoked, &[number.into(), version], 0, |_| ())?;
@@ -394,7 +394,7 @@ impl<W: Wire> Endpoint<W> {
             return true;
         }
         if peer.quiet_flushes.is_empty() {
-            self.flushing.push(to);
+            self.reach.flushing.push(to);
         }
         peer.quiet_flushes.push_back((transfers.begun, token));
         true

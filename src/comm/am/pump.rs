@@ -72,7 +72,7 @@ impl<W: Wire> Endpoint<W> {
                 self.origins.never_come(origin, unasked);
                 continue;
             }
-            if op.is_get() && (peer.asked >= ASKED || self.long_asked >= LONG_ANSWERS) {
+            if op.is_get() && (peer.asked >= ASKED || self.bulk.asked >= LONG_ANSWERS) {
                 peer.queue.push_front((number, op));
                 break;
             }
@@ -90,7 +90,7 @@ impl<W: Wire> Endpoint<W> {
                     let Some(peer) = self.peers.get_mut(to) else { break };
                     let frame = peer.requests.get_or_insert_with(|| self.wire.frame());
                     frame.direct(number);
-                    write(op, frame, Asking { bytes: &mut peer.asked, long: &mut self.long_asked, limits: self.limits })
+                    write(op, frame, Asking { bytes: &mut peer.asked, long: &mut self.bulk.asked, limits: self.limits })
                 }
             };
             let Some(peer) = self.peers.get_mut(to) else { break };
@@ -136,7 +136,7 @@ impl<W: Wire> Endpoint<W> {
     /// Starts a long contiguous put or get, whose announcement has room in the frame.
     fn start_long(&mut self, route: Route, put: bool, local: Local, offset: usize, token: Token) -> Result<()> {
         let (to, Local { ptr: local, len }) = (route.to, local);
-        let number = self.next_number();
+        let number = self.bulk.next_number();
         let Some(peer) = self.peers.get_mut(to) else { return Ok(()) };
         let kind = if put { RecordKind::PutLong } else { RecordKind::GetLong };
         let frame = peer.requests.get_or_insert_with(|| self.wire.frame());
@@ -147,11 +147,11 @@ impl<W: Wire> Endpoint<W> {
                 // Bytes that come before their announcement are copied once more.
                 send_requests(peer, &mut self.wire, &mut self.outbox, &mut self.events, to)?;
             }
-            let id = self.bulk.add(Then::Sent(token));
+            let id = self.bulk.messages.add(Then::Sent(token));
             // SAFETY: the caller's memory may be read until the completion is polled.
             unsafe { self.wire.send_bulk(to, local, len, Tag { kind: BulkKind::Request, number }, id) }
         } else {
-            let id = self.bulk.add(Then::Filled(Get { token, piece_of: None, from: to, len }));
+            let id = self.bulk.messages.add(Then::Filled(Get { token, piece_of: None, from: to, len }));
             // SAFETY: the caller's memory may be written until the completion is polled.
             unsafe { self.wire.receive_bulk(to, local, len, Tag { kind: BulkKind::Get, number }, id) }
         }
@@ -164,7 +164,7 @@ impl<W: Wire> Endpoint<W> {
         if !frame.has_room(2, 0, 0) {
             return Ok(Written::NoRoom);
         }
-        let Some(mut long) = self.long_frames.take(FrameUse::Requests) else { return Ok(Written::Later) };
+        let Some(mut long) = self.bulk.frames.take(FrameUse::Requests) else { return Ok(Written::Later) };
         long.direct(number);
         // Nothing that asks goes there.
         let written = write(op, &mut long, Asking { bytes: &mut 0, long: &mut 0, limits: self.limits });
@@ -185,12 +185,11 @@ impl<W: Wire> Endpoint<W> {
                 block.straight = None;
                 return Ok(Written::Some);
             }
-            if !self.bulk.has_room_for_a_piece() {
+            if !self.bulk.messages.has_room_for_a_piece() {
                 return Ok(Written::Later);
             }
         }
-        self.numbers += 1;
-        let number = self.numbers;
+        let number = self.bulk.next_number();
         let frame = peer.requests.get_or_insert_with(|| self.wire.frame());
         frame.direct(route.number);
         let Some(BlockPiece { local, len, of }) = announce(block, frame, number) else { return Ok(Written::NoRoom) };
@@ -200,15 +199,15 @@ impl<W: Wire> Endpoint<W> {
                 if peer.credit.may_send() {
                     send_requests(peer, &mut self.wire, &mut self.outbox, &mut self.events, to)?;
                 }
-                let id = self.bulk.add(Then::PieceSent { whole, to, begun: Instant::now() });
+                let id = self.bulk.messages.add(Then::PieceSent { whole, to, begun: Instant::now() });
                 // SAFETY: the caller's memory may be used until the completion is polled, which is when the last piece has left.
                 unsafe { self.wire.send_bulk(to, local, len, Tag { kind: BulkKind::Request, number }, id) }?;
             }
             Of::Get { token, origin } => {
                 self.origins.begin_piece(origin);
                 peer.asked += len;
-                self.long_asked += usize::from(self.limits.is_long(len));
-                let id = self.bulk.add(Then::Filled(Get { token, piece_of: Some(origin), from: to, len }));
+                self.bulk.asked += usize::from(self.limits.is_long(len));
+                let id = self.bulk.messages.add(Then::Filled(Get { token, piece_of: Some(origin), from: to, len }));
                 // SAFETY: as above; pieces do not overlap.
                 unsafe { self.wire.receive_bulk(to, local, len, Tag { kind: BulkKind::Get, number }, id) }?;
             }
@@ -280,7 +279,7 @@ impl<W: Wire> Endpoint<W> {
         payload: usize,
         fill: impl FnOnce(&mut [u8]),
     ) -> Result<Option<()>> {
-        let Some(mut frame) = self.long_frames.take(FrameUse::Answers) else { return Ok(None) };
+        let Some(mut frame) = self.bulk.frames.take(FrameUse::Answers) else { return Ok(None) };
         fill(frame.push(kind, 0, words, &[], payload));
         let announcement = self.send_long_frame(frame, to, FrameUse::Answers)?;
         self.answer(to, RecordKind::LongFrame, &announcement, 0, |_| ())?;

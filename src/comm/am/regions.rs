@@ -12,7 +12,10 @@
 
 use std::{collections::VecDeque, ops::Range};
 
-use super::wire::{Key, Opened};
+use super::{
+    route::Route,
+    wire::{Key, Opened, Piece},
+};
 
 /// A part of a peer's segment, and how to reach it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +45,25 @@ impl Region {
     pub(super) fn at(&self, offset: usize) -> (u64, usize) {
         let into = offset - self.offset;
         (self.address + into as u64, self.len - into)
+    }
+}
+
+/// What an endpoint has of one-sided transfers.
+#[derive(Debug)]
+pub(super) struct Reach {
+    /// Memory that peers reach by themselves, of the ranks that this one answers for.
+    pub(super) owned: Owned,
+    /// Ranks of peers, whose revocations are not answered.
+    pub(super) owing: Vec<Route>,
+    /// Peers with flushes that take no message.
+    pub(super) flushing: Vec<usize>,
+    /// Pieces that begin together; empty, kept for its memory.
+    pub(super) chain: Vec<Piece>,
+}
+
+impl Reach {
+    pub(super) fn new(answers_for: usize) -> Self {
+        Reach { owned: Owned::new(answers_for), owing: Vec::new(), flushing: Vec::new(), chain: Vec::new() }
     }
 }
 

@@ -9,7 +9,7 @@
 //!  |== world ==|== world ==|....|== world ==|........................|== group ==|== group ==|
 //! ```
 //!
-//! Parts differ in size, so each rank knows which ranges of *its* segment have pages. Freed ranges keep theirs until they are trimmed.
+//! Parts differ in size, so each rank knows which ranges of *its* segment have pages.
 
 use std::{collections::BTreeMap, ops::Range};
 

@@ -1,7 +1,6 @@
-//! Sums of elements whose type a message names by a code, [`Numeric`].
+//! Sums of elements whose type a message names by a code, [`Numeric`]. Types of a program's own have no code.
 //!
-//! The owner's handler adds with the kernels of processors, so the sums are the same bits on every path. Types of a program's own have no
-//! code; only the program can add them.
+//! The owner's handler adds with the kernels of processors, so the sums are the same bits on every path.
 
 use std::any::TypeId;
 

@@ -1,4 +1,4 @@
-//! The smallest and the largest element, and its place. The distribution does not matter.
+//! The smallest and the largest element, and its place.
 
 use ndarray::{Dimension, IntoDimension};
 

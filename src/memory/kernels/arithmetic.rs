@@ -1,6 +1,6 @@
-//! Arithmetic for any element in safe Rust, piece by piece through private buffers.
+//! Arithmetic for any element in safe Rust, piece by piece through private buffers of [`PIECE_BYTES`].
 //!
-//! Both buffers of [`PIECE_BYTES`] stay in the first-level cache. The shared memory is read once and written once.
+//! The shared memory is read once and written once.
 
 use std::mem::MaybeUninit;
 

@@ -1,4 +1,4 @@
-//! What the tests of the kernels share: every machine, memory to compare, elements of every kind.
+//! What the tests of the kernels share.
 
 use bytemuck::{Pod, Zeroable};
 use num_complex::Complex;

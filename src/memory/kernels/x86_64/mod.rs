@@ -1,4 +1,4 @@
-//! The kernels in x86-64 assembly, for SSE2, AVX2 and AVX-512, whichever the processor has.
+//! The kernels in x86-64 assembly.
 
 mod arithmetic;
 mod copy;

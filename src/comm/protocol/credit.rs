@@ -1,7 +1,6 @@
 //! The credit of frames between this rank and one peer, in both directions.
 //!
-//! A frame of requests takes credit, for its target may have to keep it. The target owes an acknowledgement when all records of the frame
-//! are handled.
+//! A frame of requests takes credit, for its target may have to keep it.
 //!
 //! ```text
 //!  event                         | unacknowledged | owed          | and

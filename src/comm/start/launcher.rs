@@ -1,8 +1,7 @@
 //! Finds the launcher that started this process, if any.
 //!
-//! A launcher starts a program once for each rank and sets its rank number in the environment. The processes are ranks of one job,
-//! which meet by MPI or by the launcher's protocol (`bootstrap`). If it speaks none, each would be a job of its own: that is refused,
-//! unless the program asked for it.
+//! The processes of a launcher are ranks of one job, which meet by MPI or by the launcher's protocol (`bootstrap`). If it speaks
+//! none, each would be a job of its own: that is refused, unless the program asked for it.
 //!
 //! | launcher | rank, number of ranks |
 //! |---|---|
@@ -12,9 +11,8 @@
 //! | `srun` | `SLURM_PROCID`, `SLURM_STEP_NUM_TASKS` |
 //! | another launcher with PMIx | `PMIX_RANK`; no number |
 //!
-//! They are checked in this order: Hydra and Open MPI may start their agents by `srun`, whose variables reach the ranks. A batch script
-//! has Slurm's rank 0 and number of tasks without being a task. So only a step's number counts, and neither the batch step nor an
-//! interactive shell's step (`salloc`) is an ordinary step.
+//! They are checked in this order: Hydra and Open MPI may start their agents by `srun`, whose variables reach the ranks. A batch
+//! script has Slurm's rank 0 and number of tasks without being a task. So only the number of an ordinary step counts.
 
 use std::{
     env, fmt, fs,

@@ -1,4 +1,4 @@
-//! Memory that is open to an adapter: its ranges, and what may be done there.
+//! Memory that is open to an adapter.
 
 use std::{collections::BTreeMap, sync::Arc};
 

@@ -1,7 +1,6 @@
 //! Ranks that each drive a device of their own: how they start, and what they have in common.
 //!
-//! They are threads, or forked, or a launcher has started them ([`bootstrap`](super::bootstrap)), perhaps on several machines. Each
-//! opens its device in its own process; where all ranks share memory, none does. A [`directory`] holds the addresses.
+//! A [`directory`] holds the addresses.
 
 pub(in crate::comm) mod directory;
 

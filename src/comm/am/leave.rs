@@ -27,7 +27,10 @@ impl<W: Wire> Am<W> {
             match ready(&mut endpoint) {
                 Ok(true) => return true,
                 Ok(false) => {}
-                Err(error) => self.report(Err(error)),
+                Err(error) => {
+                    self.report(Err(error));
+                    return false;
+                }
             }
             drop(endpoint);
             if !self.pass() {

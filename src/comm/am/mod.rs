@@ -1,13 +1,16 @@
 //! Active messages: records that their target's processor carries out, and the network that they make of any [`Wire`].
 //!
-//! The target copies, adds under its accumulate lock, and applies atomic operations with its processor. So atomic operations of the
-//! network and of processors exclude each other, and a strided patch is one request for any number of chunks.
+//! The target copies, adds under its accumulate lock, and applies atomic operations with its processor. So atomic operations of the network
+//! and of processors exclude each other, and a strided patch is one request for any number of chunks. Long transfers are bulk messages
+//! (`endpoint`). A wire that reaches the memory of peers by itself takes puts and gets instead (`one_sided`). A rank or its node's agent
+//! answers (`route`). An agent puts mail for another rank into that rank's inbox.
 //!
-//! While a rank computes, its helper thread answers (`comm::node::helper`). Without one, targets answer only when they call this
-//! crate, which [`Capabilities::progress`] says.
+//! A thread that waits in this crate handles what arrives. While a rank computes, its helper thread does so (`comm::node::helper`). Without
+//! one, targets answer only when they call this crate, which [`Capabilities::progress`] says.
 //!
-//! Memory does not grow with the number of ranks: credit bounds the frames that wait (`protocol::credit`), long frames are bounded,
-//! and each rank that was met takes a few words.
+//! The target handles the records of one rank in their order, and a bulk message has the place of its record (`protocol::rendezvous`).
+//! Memory does not grow with the number of ranks: credit bounds the frames that wait (`protocol::credit`), long frames are bounded, and
+//! each rank that was met takes a few words.
 //!
 //! How much a frame takes, and how much a rank asks for at a time, depends on the layout of records and on the caller's memory. So `write`
 //! and `pump` decide that, not `protocol`.

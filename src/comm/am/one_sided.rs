@@ -3,11 +3,13 @@
 //! Each byte may take either road, because both keep the order:
 //!
 //! * What goes past the peer's handlers waits until they have acknowledged every frame of requests. So it never overtakes a record.
-//! * A record sent behind a write comes behind it, for the wire keeps the order.
+//! * A record sent behind a write comes behind it, for the wire keeps the order. A read may see what comes behind it.
 //!
 //! A short operation that would have to wait, for the acknowledgement or for a region (`regions`), becomes a record. A long one waits,
 //! because the peer's processor would need longer for its bytes. Answers need no such rule: they change only memory of a caller that waits
 //! for them.
+//!
+//! A flush of a peer that has acknowledged everything takes no message: it ends with the last transfer.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! A wait that lasts ends when the job is over, at the user's limit, or when it can never end well.
+//! A wait that lasts ends when the job is over, at the user's limit, or when it can never end well. It says once which ranks are
+//! missing.
 //!
 //! # Ranks that wait for each other
 //!
@@ -13,10 +14,11 @@
 //!
 //! For a rank of another machine, "seen not before a moment" means asked for not before it.
 //!
-//! A rank that waits for several publishes one, preferably one that leads back to itself. For a lock it publishes the holder, which
-//! is itself if another of its threads holds it. For a signal, which any rank may raise, it also publishes itself. Waits that name
-//! the waiting rank are in a deadlock only if all ranks of the job wait, by the same two conditions (`protocol::waves`). A rank
-//! that computes or waits for a transfer publishes nothing.
+//! A rank that waits for several publishes one, preferably one that leads back to itself. For a lock it publishes the holder, which is
+//! itself if another of its threads holds it. For a signal, which any rank may raise, it also publishes itself. Waits that name the
+//! waiting rank are in a deadlock only if all ranks of the job wait, by the same two conditions (`protocol::waves`). A rank that
+//! computes or waits for a transfer publishes nothing. Neither does one with threads that its conduit does not know: one may make the
+//! missing call.
 //!
 //! # Ranks that have ended
 //!

@@ -1,4 +1,7 @@
 //! Transfers whose memory belongs to the request: no caller has to outlive them.
+//!
+//! An array's elements stay where they are on the heap while their vector moves into the request table. The table frees it, or gives it
+//! to the handle's ticket, only when nothing is outstanding.
 
 use ndarray::{Array, Dimension};
 

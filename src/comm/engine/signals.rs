@@ -6,7 +6,8 @@
 //! | order among puts | bytes, word |
 //! | neither | bytes, flush, word, flush: the waiting rank must not need a further call of this rank |
 //!
-//! A program's signal is an addition: without signals, an atomic operation behind a fence.
+//! A program's signal is an addition: without signals, an atomic operation behind a fence. Its data share its operation if they are one
+//! run of bytes at the signal's rank (`strided`); else a put carries them first.
 //!
 //! The receiver of a collective's word waits for it before anything else happens, so its target is not marked for a flush. A program's
 //! signal is a put like any other: the next fence, sync or creation completes it, so it never lands in memory that is used again.

@@ -14,18 +14,19 @@
 //! | `soft` | the software device |
 //! | `tests` | tests, and a device that fails on purpose |
 //!
-//! P ranks on N nodes need at most P·N connections and not P² (`am::route`).
+//! A rank connects only with the agents of the nodes that it needs (`am::route`). So P ranks on N nodes need at most P·N connections and
+//! not P².
 //!
 //! # Completions
 //!
-//! A chain of works has one completion, and most short puts have none (`protocol::completions`). A thread that waits for their end,
-//! or polls the network, posts the mark. Messages and datagrams are *solicited*: they wake the thread that answers while its rank
-//! computes.
+//! A chain of works has one completion, and most short puts have none (`protocol::completions`). A thread that waits for their end, or
+//! polls the network, posts an empty write as the mark. Messages and datagrams are *solicited*: they wake the thread that answers while its
+//! rank computes. The end of the rank's own works does not, unless something waits for it, for instance for a slot.
 //!
 //! # Waiting
 //!
-//! A completion of any kind ends the sleep of a rank in its device (`comm::node::conduit`). A rank with neighbors on its node looks
-//! up every 50 to 100 µs.
+//! A completion of any kind ends the sleep of a rank in its device (`comm::node::conduit`). Meanwhile the thread that answers for it does
+//! not look. A rank with neighbors on its node looks up every 50 to 100 µs.
 //!
 //! # Known limits
 //!

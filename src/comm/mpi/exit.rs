@@ -2,7 +2,8 @@
 //!
 //! If this crate initialised MPI, it finalises it then, or leaves without that where it would hang (`leave`). It does neither
 //!
-//! * while a job runs: the program called `exit` inside its body, and other ranks wait for this one.
+//! * while a job runs: the program called `exit` inside its body, and other ranks wait for this one. The job ends, and this rank says so
+//!   before a launcher kills the others.
 //! * after a job failed or did not start, or if the program ends with an error: finalising would wait for ranks that are gone or busy.
 
 use std::{

@@ -1,7 +1,11 @@
 //! How a rank of a job under MPI starts and ends.
 //!
-//! Ranks that hear of a failure give the launcher a moment to end them, so that users see one message and not one from each rank.
-//! After a failure MPI is not finalised (`exit`), which shows the launcher the failure.
+//! The ranks find out which of them share a node (`bootstrap::place`). All messages of a job travel in a copy of its communicator, so they
+//! never meet the program's own.
+//!
+//! A rank whose body returned well waits for all others, then gives the communicator back. A rank that fails tells the others. They give
+//! the launcher a moment to end them, so that users see one message and not one from each rank. After a failure MPI is not finalised
+//! (`exit`), which shows the launcher the failure.
 
 use std::sync::{
     Arc,

@@ -3,8 +3,8 @@
 //! # Answering
 //!
 //! A waiting rank polls by itself, so the thread polls only if no caller has done so recently. Between polls it sleeps: first for
-//! [`SHORTEST`], then longer each time that nothing came. So a computing rank loses some per mille of a core while little is asked.
-//! Others get answers within half a millisecond, or at once if they ask much.
+//! [`SHORTEST`], then longer each time that nothing came. While messages come, it polls on. So a computing rank loses some per mille of
+//! a core while little is asked. Others get answers within half a millisecond, or at once if they ask much.
 //!
 //! Where no core is free, a wake-up takes some 15 µs from the rank's own thread, as long as a get. So while the rank itself polls, the
 //! sleeps grow up to [`ASLEEP`]. The thread never yields between looks: if its rank computes on the same core, the scheduler returns to
@@ -12,8 +12,11 @@
 //!
 //! # Watching
 //!
-//! Each rank watches its neighbors on its machine (`node::alive`): this thread sleeps by waiting for the lock of one, a second
-//! thread for the lock of the other.
+//! Each rank watches its neighbors on its machine (`node::alive`): this thread sleeps by waiting for the lock of one, a second thread
+//! for the lock of the other. If a process ends before its rank has finished, one rank prints so at once, because a launcher then kills
+//! the others. A rank that a launcher started without MPI also watches the launcher.
+//!
+//! The thread also asks a few other machines for signs of life (`protocol::beats`).
 
 use std::{
     io,

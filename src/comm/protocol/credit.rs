@@ -1,6 +1,7 @@
 //! The credit of frames between this rank and one peer, in both directions.
 //!
-//! A frame of requests takes credit, for its target may have to keep it.
+//! A frame of requests takes credit, for its target may have to keep it. The target owes an acknowledgement when all records of the frame
+//! are handled.
 //!
 //! ```text
 //!  event                         | unacknowledged | owed          | and

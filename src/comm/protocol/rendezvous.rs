@@ -1,7 +1,8 @@
 //! The target's side of a rendezvous: the requests of one peer in their order, and the messages that they announce.
 //!
-//! A record may announce a *message*: bytes that travel beside the frames. The record is done when its message is being received.
-//! What it asked for happens when the bytes have come and all before it is done.
+//! A record may announce a *message*: bytes that travel beside the frames. The record is done when its message is being received. What it
+//! asked for happens when the bytes have come and all before it is done. Meanwhile only further announcements of this peer are handled, so
+//! that its messages travel at the same time.
 //!
 //! ```text
 //!  next is                           | when

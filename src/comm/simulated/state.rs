@@ -1,6 +1,7 @@
 //! What happens in virtual time: ranks get their turns, messages leave, arrive, are answered.
 //!
-//! A put writes all its bytes when the last one has arrived.
+//! One queue holds all events in the order of their times. A put writes all its bytes when the last one has arrived. A short contiguous
+//! get reads its bytes when its request arrives, others when the answer is back.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 

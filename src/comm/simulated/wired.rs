@@ -1,7 +1,7 @@
 //! How the world joins adapters that have code of their own (`soft::cables`), and how agents answer for ranks that compute.
 //!
-//! What comes *rings* its rank, which looks at once if it sleeps. For a rank that computes its agent looks. The agent is a
-//! processor with its own clock: what it does takes no time of the rank.
+//! What comes *rings* its rank. A sleeping rank looks at once. For a rank that computes its agent looks, after the time of a wake-up.
+//! The agent is a processor with its own clock: what it does takes no time of the rank.
 //!
 //! A rank and its agent share the network's state, and neither may act on what the other does later. So a rank enters its network only
 //! when all earlier events have happened, and each waits until the other has left.

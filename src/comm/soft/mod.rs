@@ -12,7 +12,8 @@
 //! | `faults` | what goes wrong |
 //! | `ranks`, `stacks` | ranks that run one at a time |
 //!
-//! Only `simulated` knows what a rank does, or what a message means.
+//! Only `simulated` knows what a rank does, or what a message means. Nothing here reads a clock, and random numbers come from the seed: the same
+//! calls give the same times.
 
 mod cables;
 mod events;

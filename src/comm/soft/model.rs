@@ -1,8 +1,11 @@
 //! Computes when a message has left, and when it has arrived.
 //!
-//! An adapter sends one message at a time and receives one at a time, and a link carries one at a time. A message's head goes
-//! through the links as they become free; its bytes follow at the rate of the slowest. Links and receivers serve first the head
-//! that is there first. So a caller follows each head from link to link, and times depend on earlier calls only.
+//! An adapter sends one message at a time and receives one at a time, and a link carries one at a time. A message's head goes through
+//! the links as they become free; its bytes follow at the rate of the slowest. Links and receivers serve first the head that is there
+//! first. So a caller follows each head from link to link, and times depend on earlier calls only. If the adapter keeps order, messages
+//! of one rank to another arrive in the order in which they leave.
+//!
+//! Where processors move the messages ([`Driven`](super::Driven)), each rank is an adapter, which sends *or* receives.
 
 use super::{Machine, Picos, Shape, links::LinkRoute};
 

@@ -1,18 +1,20 @@
 //! Finds the launcher that started this process, if any.
 //!
-//! The processes of a launcher are ranks of one job, which meet by MPI or by the launcher's protocol (`bootstrap`). If it speaks
-//! none, each would be a job of its own: that is refused, unless the program asked for it.
+//! A launcher starts a program once for each rank and sets its rank number in the environment. The processes are ranks of one job,
+//! which meet by MPI or by the launcher's protocol (`bootstrap`). If it speaks none, each would be a job of its own: that is refused,
+//! unless the program asked for it.
 //!
 //! | launcher | rank, number of ranks |
 //! |---|---|
-//! | ssh, PBS, a script | `GA_RANK`, `GA_RANKS` |
+//! | ssh, PBS, a script | `GA_ROOT`, `GA_RANK`, `GA_RANKS` |
 //! | Open MPI's `mpirun` | `OMPI_COMM_WORLD_RANK`, `OMPI_COMM_WORLD_SIZE` |
 //! | MPICH's Hydra (`mpirun`, `mpiexec`, Intel's too), `srun --mpi=pmi2`, PALS | `PMI_RANK`, `PMI_SIZE` |
 //! | `srun` | `SLURM_PROCID`, `SLURM_STEP_NUM_TASKS` |
 //! | another launcher with PMIx | `PMIX_RANK`; no number |
 //!
-//! They are checked in this order: Hydra and Open MPI may start their agents by `srun`, whose variables reach the ranks. A batch
-//! script has Slurm's rank 0 and number of tasks without being a task. So only the number of an ordinary step counts.
+//! They are checked in this order: Hydra and Open MPI may start their agents by `srun`, whose variables reach the ranks. A batch script
+//! has Slurm's rank 0 and number of tasks without being a task. So only a step's number counts, and neither the batch step nor an
+//! interactive shell's step (`salloc`) is an ordinary step.
 
 use std::{
     env, fmt, fs,

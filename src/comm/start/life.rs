@@ -1,6 +1,8 @@
 //! The life of a rank, from its start to its end, on any network.
 //!
-//! Ranks that this process starts use only the first and the last step: [`fabric`] and [`conclude`].
+//! A rank that a launcher started is a [`Rank`] until it ends: it holds the lock that shows its neighbors that its process lives, it is
+//! pinned, and its helper watches others. How it waits for the other ranks at the end, and how they learn of a failure, is its network's
+//! [`Ending`]. Ranks that this process starts use only the first and the last step: [`fabric`] and [`conclude`].
 
 use std::{
     sync::Arc,

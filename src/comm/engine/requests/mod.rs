@@ -1,7 +1,10 @@
 //! The request table: what this rank has in flight, and what failed.
 //!
-//! A complete request stays only while a call of this rank waits for it. One that owns its memory leaves at once: what it brought
-//! goes to an [`Outcome`] that its handle shares. A forgotten handle leaks its outcome.
+//! It knows no network: the engine records what was issued and what `poll` reported. A request is complete when none of its transfers
+//! is outstanding.
+//!
+//! A complete request stays only while a call of this rank waits for it. One that owns its memory leaves at once: what it brought goes
+//! to an [`Outcome`] that its handle shares, and the next fence reports a failure. A forgotten handle leaks its outcome.
 
 mod puts;
 

@@ -15,7 +15,7 @@
 //! * The first work that fails takes its pair to the error state. Those behind it are flushed, in order: the target saw all, a part or
 //!   nothing of them. The peer's pair may not notice.
 //! * Atomics of one adapter exclude each other, but not those of another adapter or of processors.
-//! * More completions than the queue holds end the device.
+//! * More completions than the queue holds end the device. Calls say so only after [`Device::event`] has.
 //!
 //! # Life of a connected pair
 //!
@@ -26,11 +26,11 @@
 //!            +-- modify ----+
 //! ```
 //!
-//! A pair accepts messages from *ready to receive* on, and takes works from *ready to send* on. In the error state it takes works
-//! and flushes them. After a reset, completions of earlier works may still be polled.
+//! A pair accepts messages from *ready to receive* on, and takes works from *ready to send* on. In the error state it takes works and
+//! flushes them. In other states a post is an error. After a reset, completions of earlier works may still be polled.
 //!
-//! A pair answers no packet before it is ready to receive, none of another peer and none out of turn. The sender tries again, and
-//! at last fails with [`WorkFailure::RetryExceeded`].
+//! Packets of a pair have numbers of 24 bits, from a first number that both sides agree on. A pair answers none before it is ready to
+//! receive, none of another peer and none out of turn. The sender tries again, and at last fails with [`WorkFailure::RetryExceeded`].
 
 mod address;
 mod registered;

@@ -1,11 +1,15 @@
 //! The queue pairs of an endpoint: they do what `protocol::connection` decides, and tell it what the device says.
 //!
-//! A datagram for a peer that has not published its address is lost like others.
+//! Messages arrive in slots of the shared receive queue. A datagram for a peer that has not published its address is lost like others.
 //!
 //! A queue pair that is given back goes to RESET and serves the next peer, under the same number. Behind the reset all completions are
 //! taken out of the device, so that none of its earlier life comes later.
 //!
-//! A *slot* names a work. Frames and copies lie in slots of registered memory. The slot of a transfer that goes straight has none.
+//! A *slot* names a work. Frames, and copies of what is written or read, lie in slots of registered memory. Where the device uses a
+//! caller's memory directly, that memory is registered for it alone, and the slot has none.
+//!
+//! `protocol::replay` says what is posted again when a queue pair breaks. A peer that stays away for too long ends the job
+//! (`protocol::absence`).
 //!
 //! | file | contents |
 //! |---|---|

@@ -1,8 +1,8 @@
 //! Works between devices of different processes, by packets: as `traffic`, but each end sees its own side alone, under the lock of its
 //! process.
 //!
-//! A pair has one work under way. A work that comes again after it was carried out is out of turn, and is not answered: the first
-//! answer is on its way, and counts whenever it comes.
+//! A pair has one work under way, and sends it again after a timeout, or after an answer that there was no receive. A work that comes again
+//! after it was carried out is out of turn, and is not answered: the first answer is on its way, and counts whenever it comes.
 
 use std::time::Duration;
 

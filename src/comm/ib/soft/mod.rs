@@ -1,6 +1,8 @@
 //! The software device: verbs without an adapter, over the threads of one process or over processes of one machine.
 //!
-//! Devices enforce what an adapter enforces, and promise no more.
+//! Devices that are opened in a [`SoftFabric`] reach each other. One that is opened [for other processes](SoftFabric::open_far) is alone on its
+//! fabric, and reaches devices of others by a socket. They enforce what an adapter enforces, and promise no more: messages land in pieces,
+//! reads are overtaken, atomics are not coherent with processors.
 //!
 //! | file | contents |
 //! |---|---|
@@ -16,17 +18,18 @@
 //!
 //! # Which threads do the work
 //!
-//! Among threads, the one that posts a work carries it out at once, at both sides, if the work can start. A work whose peer does
-//! not answer or has no receive is tried again later, by a thread that posts to the pair, or polls or waits at any device of the
-//! fabric. One mutex guards everything but the bytes, so that ranks copy side by side. Between processes a thread of each does the
-//! work ([`Looker`]), and so does a rank that looks.
+//! Among threads, the one that posts a work carries it out at once, at both sides, if the work can start. A work whose peer does not answer
+//! or has no receive is tried again later, by a thread that posts to the pair, or polls or waits at any device of the fabric. One mutex
+//! guards everything but the bytes, so that ranks copy side by side. A thread that deregisters memory or resets a pair waits until its
+//! transfers are over. Between processes a thread of each does the work ([`Looker`]), and so does a rank that looks.
 //!
-//! Where a pair gives no answer, a real adapter may acknowledge the last packet that it accepted. The sender awaits that one only
-//! by chance, so it is no answer either.
+//! A message gets no answer if its target is not there, is in another state, is connected to another pair or awaits another packet number.
+//! A real adapter may then acknowledge the last packet that it accepted. The sender awaits that one only by chance, so it is no answer
+//! either.
 //!
 //! # What it does not do
 //!
-//! * Between processes reads do not overtake.
+//! * Between processes reads do not overtake, and a message has 64 KiB at most.
 //! * It does not keep other programs of this machine out: they may fill the queue of a socket, take the name of one that is gone, and send
 //!   datagrams, but not in the name of a living process. A stopped process may hold up its senders.
 //! * The connected service has no loss and no congestion. Datagrams are dropped only for the reasons of

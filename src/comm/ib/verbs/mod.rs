@@ -12,7 +12,9 @@
 //!
 //! # What was run
 //!
-//! All of it on soft-RoCE (`rdma_rxe` of Linux 6.1) with rdma-core 44, in a virtual machine.
+//! All of it on soft-RoCE (`rdma_rxe` of Linux 6.1) with rdma-core 44, in a virtual machine; nothing on an adapter. Its driver may grant
+//! more or fewer bytes of inline data, needs pinned memory for queues too (`ulimit -l`), and answers an atomic at an odd address by an
+//! error of the peer, where soft-RoCE refuses the post.
 //!
 //! # Where Linux and the contract of `Device` differ
 //!
@@ -21,6 +23,7 @@
 //!   had dropped packets of answers and warned in `rxe_completer`, where a failed work has the status of success. Tests of the bare device
 //!   with losses, bursts and drops did not show it. Since gets over soft-RoCE are not reads ([`DeviceLimits::reads`]), it was not seen
 //!   again.
+//! * A Q_Key whose highest bit is set stands for the sender's own key, so the device's key has that bit cleared.
 //!
 //! # Source
 //! InfiniBand Architecture Specification 1.2.1, chapters 10 and 11; the manual pages of rdma-core.

@@ -26,8 +26,8 @@
 //!     '- later epoch, an older pair needs the queue pair (only while the peer holds none)
 //! ```
 //!
-//! An end keeps the highest stage that it heard of in its epoch, so order and doubles do not matter. A datagram of an earlier epoch
-//! changes nothing. Data on the connection count as Connected.
+//! A datagram says epoch, stage, address. An end keeps the highest stage that it heard of in its epoch, so order and doubles do not matter.
+//! A datagram of an earlier epoch changes nothing. Data on the connection count as Connected.
 //!
 //! | sent | when | again until |
 //! |---|---|---|
@@ -38,13 +38,14 @@
 //! | Closing | all that was posted is acknowledged | the peer is Closing, or in the next epoch |
 //! | its stage | the peer repeats its stage and is not ahead, or is in an earlier epoch | |
 //!
-//! In the *overlapped* way Asking makes the peer begin at once (ARMCI-ODCM Fig. 4), in the *serial* way Initialized does (Fig. 3).
-//! In the static way the driver wants all connections at the start.
+//! In the *overlapped* way Asking makes the peer begin at once (ARMCI-ODCM Fig. 4), in the *serial* way Initialized does (Fig. 3). In the
+//! static way the driver wants all connections at the start. Operations before `Ready` and after `Hold` wait in their order (MVICH §3.4).
 //!
 //! # The budget
 //!
-//! An endpoint never holds more queue pairs than its budget. Wishes that lack one, of this end and of peers, wait in one queue in
-//! the order of the job's logical clock (Lamport). A peer keeps asking; nothing is refused.
+//! An endpoint never holds more queue pairs than its budget. Wishes that lack one wait in one queue, this end's own and those of peers. A
+//! wish has a time of the job's logical clock (Lamport), which its datagrams carry and which orders the queue. A peer keeps
+//! asking; nothing is refused.
 //!
 //! When the budget is full, the endpoint closes the least recently used pair that has passed its residence, an idle one first. If there is
 //! none, only pairs count whose peer holds no queue pair for them yet, as far as is known. The youngest of them, if younger than the wish

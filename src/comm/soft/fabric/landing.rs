@@ -1,6 +1,6 @@
 //! How data land in memory: in pieces, in any order; and the adapter's atomics, which processors can break.
 //!
-//! Up to eight bytes land as one, as in every adapter.
+//! A piece is a line of a cache, or a page in a long message. Up to eight bytes land as one, as in every adapter.
 
 use std::hint::spin_loop;
 

@@ -1,4 +1,4 @@
-//! Memory that is open to an adapter.
+//! Memory that is open to an adapter: its ranges, and what may be done there.
 
 use std::{collections::BTreeMap, sync::Arc};
 

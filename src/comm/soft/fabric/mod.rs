@@ -5,6 +5,9 @@
 //! | `memory` | memory that is open to an adapter |
 //! | `landing` | how data land; atomics |
 //! | `socket` | packets between processes, and the thread that takes them |
+//!
+//! Adapters of one process see each other, and those of a machine's processes send packets. In virtual time their messages travel by
+//! [`Cables`](super::Cables).
 
 pub(in crate::comm) mod landing;
 mod memory;

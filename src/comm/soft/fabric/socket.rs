@@ -1,7 +1,8 @@
 //! How adapters of different processes reach each other: a socket of each, under an abstract name, which leaves no file.
 //!
-//! The system loses no packet, keeps their order, and names each sender. A socket holds few packets that nobody has taken
-//! (`net.unix.max_dgram_qlen`).
+//! The name ends with the number of the adapter, which is random. The system loses no packet, keeps their order, and names each sender. A socket
+//! holds few packets that nobody has taken (`net.unix.max_dgram_qlen`). Without room a packet waits in the sender's process. A packet for a
+//! socket that is gone is dropped.
 //!
 //! A thread takes care of the adapter, because an adapter works while its processor computes.
 

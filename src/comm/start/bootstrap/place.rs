@@ -1,8 +1,9 @@
 //! The ranks with which a rank shares a machine, and memory.
 //!
-//! Each rank names its machine, and its namespace of process numbers; ranks that agree on both are a group. The first of a group
-//! makes the memory file. The others open it through the first one's descriptor in `/proc`. Where that is not allowed, each rank
-//! becomes a node.
+//! Each rank names its machine, and its namespace of process numbers; ranks that agree on both are a group. The first of a group makes
+//! the memory file, which has no name. The others open it through the first one's descriptor in `/proc`, and check the token of their
+//! job. Where that is not allowed, each rank becomes a node. All agree on the length of segments and the size of pages, and compare
+//! settings that must be equal. If the launcher has given the nodes, a gathering in each node replaces a gathering of all.
 
 use std::{
     collections::BTreeSet,

@@ -1,6 +1,7 @@
 //! Where the endpoints of a job are reached.
 //!
-//! A launcher's ranks publish through the launcher, and ask for a peer's address at the first contact.
+//! Each endpoint publishes its address once, when its device is open. Forked ranks and threads do so in shared memory. A launcher's
+//! ranks publish through the launcher, and ask for a peer's address at the first contact.
 
 use std::{
     fmt, io,

@@ -1,6 +1,7 @@
 //! Ranks that each drive a device of their own: how they start, and what they have in common.
 //!
-//! A [`directory`] holds the addresses.
+//! They are threads, or forked, or a launcher has started them ([`bootstrap`](super::bootstrap)), perhaps on several machines. Each
+//! opens its device in its own process; where all ranks share memory, none does. A [`directory`] holds the addresses.
 
 pub(in crate::comm) mod directory;
 

@@ -1,6 +1,7 @@
 //! Tables I to IV of ARMCI-ODCM: the mean number of connections of clients and servers.
 //!
-//! A *client* is a rank. The *servers* are the agents.
+//! A *client* is a rank. The *servers* are the agents. Each rank sends a frame to the agent of each node that its program needs. Then the
+//! connections are counted.
 //!
 //! The paper names the programs, and uses 22 nodes for each 128 processes, six on a node (section V.D). The patterns are chosen here:
 //!

@@ -1,6 +1,10 @@
 //! Connections that the patterns of programs take: Table 2 of MVICH, and in `agents` the tables of ARMCI-ODCM.
 //!
-//! The paper does not give its patterns. These are those of the MPI library and of the NAS benchmarks of that time.
+//! Each rank is a wire over its own software device. For each edge of a pattern both ranks send a frame, and nothing else is sent.
+//!
+//! The paper does not give its patterns. These are those of the MPI library and of the NAS benchmarks of that time. Barriers exchange in a
+//! hypercube; ranks beyond a power of two have one partner. CG, SP and BT use barriers too. CG also exchanges with the transpose of a grid
+//! of ranks, SP and BT with six neighbors on a square.
 
 mod agents;
 

@@ -1,8 +1,8 @@
 //! All states of one pair, breadth first: both ends, their queue pairs, and the datagrams under way.
 //!
-//! A datagram may come at any time, twice or never. Only a timeout lets deadlines pass, and it lets all pass. Either end may give
-//! its queue pair back whenever the budget could want it. Errors, failing steps and evictions happen in the first epochs only, so
-//! that the search ends.
+//! A datagram may come at any time, twice or never; the number under way is bounded. Only a timeout lets deadlines pass, and it lets all
+//! pass. Either end may give its queue pair back whenever the budget could want it. Errors, failing steps and evictions happen in the first
+//! epochs only, so that the search ends.
 //!
 //! In each state both ends agree if both are ready, and some way leads to a connection. For each end that wants one, some way does so
 //! without loss, error or another wish.

@@ -1,4 +1,7 @@
 //! Endpoints with their drivers, adapters and a network, in virtual time (microseconds).
+//!
+//! They send frames to each other through `replay`. An adapter delivers the works of a queue pair in order to its peer; if the peer is not
+//! connected to it, the sender's queue pair breaks.
 
 use std::{
     collections::{BTreeMap, VecDeque},

@@ -1,9 +1,9 @@
 //! How ranks meet through their launcher, which stores words under keys. After a fence, every rank can read what any rank put before
 //! it.
 //!
-//! With more than [`FEW`] ranks, the first rank of each node reads the words of its node, rank 0 reads those of the first ranks,
-//! and every rank reads the result. Rank 0 asks the launcher for the node of each rank; without an answer, it reads the words of
-//! all.
+//! With at most [`FEW`] ranks, each rank reads the words of all. With more, the first rank of each node reads the words of its node,
+//! rank 0 reads those of the first ranks, and every rank reads the result. So other ranks put and get only a few times. Rank 0 asks the
+//! launcher for the node of each rank; without an answer, it reads the words of all.
 //!
 //! A process has one static connection to its launcher ([`CONNECTION`]), for all its jobs. If all ended well, the process says so at
 //! its exit. The launcher takes any other exit for a failure and ends the other processes.

@@ -1,4 +1,4 @@
-//! Ranks that meet at one of them, where no launcher speaks a protocol.
+//! Ranks that meet at one of them, where no launcher speaks a protocol: started by ssh, by PBS, by a script.
 //!
 //! A thread of rank 0 listens at the host and port that `GA_ROOT` names, and keeps the words of the ranks. After the greeting it speaks
 //! PMI-1.
@@ -19,7 +19,8 @@
 //!
 //! # The end
 //!
-//! If a rank goes without taking its leave, the job ends: the thread names that rank to the others and closes all connections.
+//! If a rank goes without taking its leave, the job ends: the thread names that rank to the others and closes all connections. Rank 0
+//! leaves last.
 
 use std::{
     collections::HashMap,

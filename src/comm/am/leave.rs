@@ -1,4 +1,4 @@
-//! How a rank comes to its end: it sees its requests handled, answers others until nobody needs it, and closes the wire.
+//! How a rank comes to its end.
 
 use std::sync::atomic::Ordering;
 
@@ -27,7 +27,10 @@ impl<W: Wire> Am<W> {
             match ready(&mut endpoint) {
                 Ok(true) => return true,
                 Ok(false) => {}
-                Err(error) => self.report(Err(error)),
+                Err(error) => {
+                    self.report(Err(error));
+                    return false;
+                }
             }
             drop(endpoint);
             if !self.pass() {

@@ -1,4 +1,4 @@
-//! What active messages ask of a network: it delivers frames and, if it can, moves bytes between the memories of two ranks without a copy.
+//! What active messages ask of a network.
 
 use std::{fmt, result, sync::Arc, time::Duration};
 

@@ -89,7 +89,9 @@ extern "C" fn at_exit(status: c_int) {
     let running: Vec<_> = jobs().iter().filter_map(Weak::upgrade).filter(runs).collect();
     if !running.is_empty() {
         for mpi in running {
-            mpi.tell_end(mpi.rank(), &bootstrap::end_job(mpi.fabric(), mpi.rank(), status));
+            if let Some(cause) = bootstrap::end_job(mpi.fabric(), mpi.rank(), status) {
+                mpi.tell_end(mpi.rank(), &cause);
+            }
         }
         bootstrap::end_process(status);
     }

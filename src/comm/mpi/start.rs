@@ -162,7 +162,13 @@ fn start(comm: MPI_Comm, settings: &Settings, guest: bool) -> Result<(Rank, Barr
     let [refused] = meeting.greatest([u64::from(made.is_err())])?;
     match made {
         Ok(_) if refused != 0 => Err(Error::Launch("another rank of the job could not start; see what it said".into())),
-        made => made,
+        Ok(made) => Ok(made),
+        Err(error) => {
+            // The others give the communicator back too.
+            comm.free();
+            exit::ends_well();
+            Err(error)
+        }
     }
 }
 
@@ -221,6 +227,10 @@ impl Ending for Barrier {
             self.mpi.set_closed();
         }
         met
+    }
+
+    fn is_deserted(&self) -> bool {
+        self.mpi.fabric().has_lost()
     }
 
     fn tell_failure(&self, rank: usize, cause: &str) {

@@ -1,6 +1,6 @@
 //! The network of a rank on a machine with agents: between nodes the code of a network, inside a node the model's operations.
 //!
-//! These stand for loads and stores. The node's agent answers for all of its ranks, as on a real node.
+//! These stand for loads and stores.
 
 use std::{io, ops::Range, sync::Arc};
 
@@ -76,9 +76,12 @@ impl Network for Split {
     }
 
     unsafe fn issue(&self, operation: &Operation<'_>, token: Token) -> Issued {
-        let refused = if let Operation::Mail { .. } = operation { Issued::Full } else { Issued::Pending };
+        let rank = operation.rank();
+        if matches!(operation, Operation::Mail { .. }) && !self.is_near(rank) && !self.is_here() {
+            return Issued::Full;
+        }
         // SAFETY: the caller's promise.
-        self.to(operation.rank(), token).map_or(refused, |network| unsafe { network.issue(operation, token) })
+        self.to(rank, token).map_or(Issued::Pending, |network| unsafe { network.issue(operation, token) })
     }
 
     fn cancel(&self, token: Token) {

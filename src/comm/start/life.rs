@@ -34,7 +34,7 @@ pub(in crate::comm) trait Ending: Sized {
     /// Waits until all ranks have come to their end. Returns false if the job failed before.
     fn await_all(&self, fabric: &Fabric) -> bool;
 
-    /// Tells the ranks of other machines that this rank failed.
+    /// Tells the ranks of other machines that this rank failed. Not called if the job failed because of no rank.
     fn tell_failure(&self, _rank: usize, _cause: &str) {}
 
     /// Returns true if nobody is left whose words would be lost.
@@ -74,13 +74,13 @@ impl Rank {
         fabric.keep_from_children().map_err(keeping)?;
         let (rank, together) = (topology.rank(), fabric.ranks());
         let local = topology.local(rank);
+        let held = fabric.hold(local).map_err(|e| Error::system("making the lock of a rank", e))?;
         // A launcher that bound its processes knew what it did.
         let before = if unbound { cores::allowed(None).ok() } else { None };
         if before.is_some() {
             settings.pin_among(local, together);
         }
         let member = Member::new(fabric.clone(), topology, if crowded { 0 } else { together }, Some(1 + threads));
-        let held = fabric.hold(local).map_err(|e| Error::system("making the lock of a rank", e))?;
         Ok((Rank { fabric, rank, local, held: Some(held), helper: None, cores, before }, member))
     }
 
@@ -109,28 +109,30 @@ impl Rank {
     /// # Errors
     /// The job failed.
     pub(in crate::comm) fn end(self, outcome: Result<(), String>, ending: impl Ending) -> Result<(), Error> {
-        if self.fabric.is_inherited() {
+        // The rank is dropped first, also by a panic.
+        let (ending, rank) = (ending, self);
+        if rank.fabric.is_inherited() {
             // A child that was forked by the rank's process came out of the body. Locks, threads and the network are the parent's.
-            let cause = self.fabric.cause();
-            std::mem::forget((self, ending));
+            let cause = rank.fabric.cause();
+            std::mem::forget((rank, ending));
             return Err(Error::JobEnded { operation: "run".into(), cause });
         }
-        if conclude(&self.fabric, self.rank, self.local, outcome) && ending.await_all(&self.fabric) {
-            drop(self);
+        if conclude(&rank.fabric, rank.rank, rank.local, outcome) && ending.await_all(&rank.fabric) {
+            drop(rank);
             return Ok(());
         }
-        let failure = self.failure();
-        if let Error::RankFailed { rank, cause } = &failure {
-            if *rank == self.rank {
-                ending.tell_failure(*rank, cause);
+        let failure = rank.failure();
+        if let Error::RankFailed { rank: culprit, cause } = &failure {
+            if *culprit == rank.rank {
+                ending.tell_failure(*culprit, cause);
             } else {
                 let start = Instant::now();
-                while start.elapsed() < GRACE && !self.fabric.has_lost() && !ending.is_deserted() {
+                while start.elapsed() < GRACE && !ending.is_deserted() {
                     std::thread::sleep(LOOK);
                 }
             }
         }
-        ending.give_up(self);
+        ending.give_up(rank);
         Err(failure)
     }
 

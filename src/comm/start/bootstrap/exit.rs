@@ -35,13 +35,13 @@ pub(crate) fn at_exit(call: extern "C" fn(c_int)) {
     }
 }
 
-/// Ends a job whose rank's process calls `exit` inside its body. Returns the cause.
-pub(crate) fn end_job(fabric: &Fabric, rank: usize, status: c_int) -> String {
+/// Ends a job whose rank's process calls `exit` inside its body. Returns the cause, unless the job has failed already.
+pub(crate) fn end_job(fabric: &Fabric, rank: usize, status: c_int) -> Option<String> {
     let cause = format!("called exit({status}) before the job did end");
-    if fabric.end(Some(rank), &cause) {
+    fabric.end(Some(rank), &cause).then(|| {
         say(format_args!("rank {rank} {cause}"));
-    }
-    cause
+        cause
+    })
 }
 
 /// Ends a process that calls `exit` inside a job. Not all launchers take another end for a failure. The memory that other threads still use

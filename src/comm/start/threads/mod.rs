@@ -3,6 +3,8 @@
 //! They share the fabric of `shared_memory`, and what the program captured. After a failure, a rank that computes without calling the
 //! library ends only at its next call.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use super::{
     MAPPING, Named, PACKETS, Ranks, Variant, contain, life,
     one_machine::{self, mapping, packets},
@@ -38,31 +40,36 @@ pub(super) const NETWORK: Named = Named {
 pub(crate) fn run(settings: &Settings, body: &(dyn Fn(Member) -> Result<(), String> + Sync)) -> Result<(), Error> {
     let fabric = life::fabric(settings)?;
     fabric.keep_from_children().map_err(keeping)?;
+    // Not whether all have finished: a rank may fail behind that, on its way out.
+    let failed = AtomicBool::new(false);
+    let conclude = |rank: usize, outcome| {
+        if !life::conclude(&fabric, rank, rank, outcome) {
+            failed.store(true, Ordering::Relaxed);
+        }
+    };
     std::thread::scope(|scope| {
         for rank in 0..settings.ranks {
-            let fabric = &fabric;
+            let (fabric, conclude) = (&fabric, &conclude);
             let main = move || {
                 settings.pin(rank);
                 // The ranks' threads, their helper threads, and the one that waits below for their end.
                 let threads = settings.ranks * (1 + settings.threads_of_a_rank()) + 1;
                 let member = Member::new(fabric.clone(), settings.topology(rank), settings.cores, Some(threads));
-                life::conclude(fabric, rank, rank, contain(|| body(member)));
+                conclude(rank, contain(|| body(member)));
             };
             let mut builder = std::thread::Builder::new().name(format!("rank {rank}"));
             if settings.ranks > MANY {
                 builder = builder.stack_size(SMALL_STACK);
             }
             if let Err(error) = builder.spawn_scoped(scope, main) {
-                life::conclude(fabric, rank, rank, Err(format!("could not be started: {error}")));
+                conclude(rank, Err(format!("could not be started: {error}")));
                 break;
             }
         }
     });
     // The first to end the job is the culprit: others fail because they hear of it.
     let outcome = match fabric.failure() {
-        Some((Some(rank), cause)) if (0..settings.ranks).any(|rank| !fabric.finished(rank)) => {
-            Err(Error::RankFailed { rank, cause })
-        }
+        Some((Some(rank), cause)) if failed.into_inner() => Err(Error::RankFailed { rank, cause }),
         _ => Ok(()),
     };
     fabric.end_here();

@@ -12,7 +12,8 @@
 //! 4. if the start or the end fails, or the closure unwinds, the handle is poisoned before `&mut` is given back: every patch of it is out
 //!    of bounds from then on. The job ends too, so no rank waits for an end that never comes.
 //!
-//! A *ghost epoch* ([`GlobalArray::ghosts`]) is a read epoch whose start also fills this rank's halo. It needs no further agreement:
+//! A *ghost epoch* ([`GlobalArray::ghosts`]) is a read epoch whose start also fills this rank's halo. It needs no further agreement,
+//! because
 //!
 //! 5. it reads elements. No rank writes them during the epoch, and earlier writes are complete (1 to 3). It returns when its own gets are
 //!    complete;
@@ -50,7 +51,8 @@
 //!
 //! # Why closures
 //!
-//! A program could forget a guard. The array would then be open again while another rank is still inside.
+//! A guard could be forgotten. The array would be open again while another rank is still inside. [`GlobalArray::access`] returns the part
+//! without an epoch; its caller must ensure what points 1 to 3 prove here.
 #![allow(unsafe_code)]
 
 use std::fmt;

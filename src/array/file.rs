@@ -1,9 +1,10 @@
 //! Arrays in `.npy` files, for NumPy and other readers.
 //!
-//! Members read and write contiguous runs of the file. A file is written under a temporary name beside its target: each member syncs what
-//! it wrote, then the file is synced, then renamed, then its directory is synced.
+//! Each member reads and writes the elements that it owns, in contiguous runs of the file. A file is written under a temporary name
+//! beside its target: each member syncs what it wrote, then the file is synced, then renamed, then its directory is synced. So a crash
+//! leaves the old file or the new one.
 //!
-//! One member may see a file that another does not, so every step ends in an agreement.
+//! One member may see a file that another does not. So every step ends in an agreement, and one member's failure is the error of all.
 
 use std::{
     ffi::OsString,

@@ -1,11 +1,14 @@
 //! Updates of ghost cells. [`distribution::halo`](crate::distribution) has their arithmetic, `array::epoch` the proof of their safety.
 //!
-//! An update is two agreements with copies in between; the first completes earlier writes. Each member fills its own halo, corners
-//! included, by one-sided gets from blocks. So there are no phases by axis, and nothing depends on the progress of a neighbor.
+//! # The update
+//!
+//! An update is two agreements with copies in between. Each member fills its own halo, corners included, by one-sided gets from blocks.
+//! So there are no phases by axis, and nothing depends on the progress of a neighbor. The first agreement completes earlier writes; after
+//! the second, elements may be written again. Updates never fill cells beyond an open boundary; programs use them for boundary values.
 //!
 //! If the group's memory is mapped, the copies are planned when the array is created ([`PlannedCopy`]): an update allocates nothing and
-//! computes no owner. Only a non-blocking update ([`GhostUpdate`]) over a network uses memory of its own, because the program may drop
-//! it.
+//! computes no owner. Over a network all boxes are got at once, directly into the halo. Only a non-blocking update ([`GhostUpdate`]) uses
+//! memory of its own, because the program may drop it.
 //!
 //! # Source
 //! J. Nieplocha et al., *Advances, applications and performance of the Global Arrays shared memory programming toolkit*, Int. J. High

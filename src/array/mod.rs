@@ -13,6 +13,9 @@
 //! | `epoch`, `owned` | race-free local access |
 //! | `ghost` | updates of ghost cells |
 //! | `algebra`, `matmul` | collective operations |
+//!
+//! The fast path: if a patch lies inside one block of an owner whose memory is mapped, an operation is a bounds check, owner arithmetic
+//! and a copy, without lock, allocation or conduit. All other patches are cut into pieces first.
 
 // The order of the methods in the documentation: that of the table at `GlobalArray`.
 mod builder;

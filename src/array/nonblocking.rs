@@ -1,7 +1,8 @@
-//! Transfers that continue while the rank computes.
+//! Transfers that continue while the rank computes. Each owns its buffer.
 //!
-//! The request table owns the buffer of a transfer in flight (`comm::engine::owned`); after completion the handle owns it. If the group's
-//! memory is mapped, the operation is complete when it is issued, without an entry in the table.
+//! The request table owns the buffer of a transfer in flight; after completion the handle owns it. So you may drop or forget a handle at
+//! any time. The next fence reports a failure that no `wait` has reported. If the group's memory is mapped, the operation is complete
+//! when it is issued, without an entry in the table.
 
 use std::{fmt, panic::Location, sync::Arc};
 

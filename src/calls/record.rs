@@ -2,7 +2,7 @@
 //!
 //! A rank records while its job prints statistics or writes a trace. Otherwise a call reads one flag of its thread. Only the thread of
 //! the rank's body is recorded. Calls inside calls belong to the outer one, except those of the program in an epoch. Accesses to elements
-//! of mapped memory have no record.
+//! of mapped memory have no record. Time belongs to the innermost phase.
 
 use std::{borrow::Cow, cell::Cell, collections::BTreeMap, panic::Location, time::Duration};
 

@@ -2,6 +2,9 @@
 //!
 //! The arithmetic uses positions in the list of *owners* as member numbers. The last step maps a position to a member; a query about a
 //! member first finds its position. A list of consecutive members needs no table.
+//!
+//! # Source
+//! Global Arrays: `GA_Set_restricted`, `GA_Set_restricted_range`.
 
 /// The members that may own something, in the order of their places.
 #[derive(Clone, Debug, PartialEq, Eq)]

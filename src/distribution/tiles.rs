@@ -13,6 +13,9 @@
 //!
 //! One pass over the axes adds this up by Horner's rule; column-major it is the mirror image. Equal tiles have `earlier_a` and `total_a`
 //! by division; for tiles of all sizes each axis has a table of its own edges.
+//!
+//! # Source
+//! Global Arrays: `GA_Set_tiled_proc_grid`, `GA_Set_tiled_irreg_proc_grid`.
 
 use ndarray::Dimension;
 

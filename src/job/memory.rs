@@ -1,4 +1,4 @@
-//! Memory of a job (`sync::memory`).
+//! Memory of a job: how much is requested (`sync::memory`), committed and left.
 
 use super::Job;
 use crate::calls::located;

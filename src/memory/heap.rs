@@ -9,7 +9,7 @@
 //!  |== world ==|== world ==|....|== world ==|........................|== group ==|== group ==|
 //! ```
 //!
-//! Parts differ in size, so each rank knows which ranges of *its* segment have pages.
+//! Parts differ in size, so each rank knows which ranges of *its* segment have pages. Freed ranges keep theirs until they are trimmed.
 
 use std::{collections::BTreeMap, ops::Range};
 

@@ -5,7 +5,7 @@
 //! namespace.
 //!
 //! So a child makes the namespaces, mounts a tmpfs nowhere, opens a file without a name in it, passes it back over a socket and ends. The
-//! file keeps the file system. Where containers or hardened kernels forbid this, pages are small.
+//! file keeps the file system. Where any of this is forbidden (containers, hardened kernels), pages are small.
 
 use std::{
     env,

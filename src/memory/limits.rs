@@ -1,7 +1,7 @@
 //! How much memory the node has left, and how long a file may be.
 //!
 //! These limits are read before pages are committed, because the OOM killer gives no error: `MemAvailable`, each enclosing cgroup
-//! (version 1 and 2), and the caller's `GA_MEMORY`.
+//! (version 1 and 2), and the caller's `GA_MEMORY`. The smallest binds.
 
 use std::{
     fmt, fs, io,

@@ -1,18 +1,20 @@
 //! Address space that the ranks of a node share.
 //!
-//! A memory file without a name is mapped once, as large as the address space allows; pages cost nothing until they are committed.
+//! A memory file without a name is mapped once, as large as the address space allows; pages cost nothing until they are committed. The
+//! kernel frees the file with its last user, however the processes end.
 //!
 //! Measured when memory is short: a file of `memfd_create` has no limit of its own, so a page beyond a cgroup's limit means the OOM
-//! killer, and a size beyond `RLIMIT_FSIZE` kills by `SIGXFSZ`. So [`Mapping::reserve`] looks at that limit, and callers of `commit` at
-//! the other [`limits`]. A file with large pages is limited to the size of all memory: beyond it `fallocate` fails, and a touch of a hole
-//! is `SIGBUS`, so memory is committed before it is touched. If a reservation fails (`ulimit -v`, a checker), the caller halves it.
+//! killer, never an error, and a size beyond `RLIMIT_FSIZE` kills by `SIGXFSZ`. So [`Mapping::reserve`] looks at that limit, and callers
+//! of `commit` at the other [`limits`]. A file with large pages is limited to the size of all memory: beyond it `fallocate` fails, and a
+//! touch of a hole is `SIGBUS`, so memory is committed before it is touched. If a reservation fails (`ulimit -v`, a checker), the caller
+//! halves it.
 //!
 //! # A mapping that is retired
 //!
 //! A job may end while its program still holds a handle. A call of such a handle finds the job over before it touches memory. But another
-//! thread may be past that test, or inside an epoch with a slice of its part. So [`Mapping::retire`] unmaps only addresses that were
-//! never committed, which are nearly all. Pages are given back if no object is left whose memory they are; otherwise they live as long as
-//! the last handle.
+//! thread may be past that test, or inside an epoch with a slice of its part. So [`Mapping::retire`] closes the file and unmaps only
+//! addresses that were never committed, which are nearly all. Pages are given back if no object is left whose memory they are; otherwise
+//! they live as long as the last handle.
 
 use std::{
     collections::BTreeMap,

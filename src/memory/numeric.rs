@@ -1,6 +1,7 @@
-//! Sums of elements whose type a message names by a code, [`Numeric`]. Types of a program's own have no code.
+//! Sums of elements whose type a message names by a code, [`Numeric`].
 //!
-//! The owner's handler adds with the kernels of processors, so the sums are the same bits on every path.
+//! The owner's handler adds with the kernels of processors, so the sums are the same bits on every path. Types of a program's own have no
+//! code; only the program can add them.
 
 use std::any::TypeId;
 

@@ -1,8 +1,8 @@
 //! Exposed memory as safe values: one member's part of one array.
 //!
-//! [`Segments`](super::segments::Segments) makes a [`Part`]. Its methods check bounds and go through relaxed atomics or the kernels, so
-//! that races have defined results. Elements are plain data, so any bytes are a value. Only [`Part::exclusive`] and [`Part::shared`] make
-//! slices. They are unsafe, and `array::epoch` proves that nobody else touches the part.
+//! Any rank may write a [`Part`] at any moment; [`Segments`](super::segments::Segments) makes it. Its methods check bounds and go through
+//! relaxed atomics or the kernels, so that races have defined results. Elements are plain data, so any bytes are a value. Only
+//! [`Part::exclusive`] and [`Part::shared`] make slices. They are unsafe, and `array::epoch` proves that nobody else touches the part.
 
 use std::{
     marker::PhantomData,

@@ -1,4 +1,4 @@
-//! A strided transfer in the kernels' words.
+//! A strided transfer in the kernels' words: its levels, from where to where, and the length of a run.
 
 use super::kernels;
 use crate::index::{Level, Loops};

@@ -1,7 +1,8 @@
 //! Strided copies that are planned once and run often.
 //!
-//! A plan (bounds, loops, levels) costs as much as copying some hundred bytes, and a halo moves the same elements again and again. A plan
-//! holds offsets, no addresses: each run gets the parts, and compares them with those of the plan.
+//! A plan (bounds, loops, levels) costs as much as copying some hundred bytes. A halo moves the same elements again and again, so its
+//! copies are planned when the array is made. A plan holds offsets, no addresses: each run gets the parts, and compares them with those
+//! of the plan.
 #![allow(unsafe_code)]
 
 use ndarray::Dimension;

@@ -1,7 +1,7 @@
 //! The segments of a group's members: where offsets become addresses, after a check of bounds and alignment.
 //!
 //! All access to a segment begins here: [`Part`]s of arrays, [`Line`]s and [`Meeting`]s of agreements, words. All segments of a job are
-//! equally long, so a [`Placement`] is good for every member that is mapped.
+//! equally long, so a [`Placement`], a range that was checked once, is good for every member that is mapped.
 
 use std::{
     marker::PhantomData,

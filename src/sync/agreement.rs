@@ -10,8 +10,8 @@
 //! If ranks outnumber cores, a counter in the leader's memory (a *meeting*) replaces the tree, and on a single node the rounds too: these
 //! would make every rank sleep log p times.
 //!
-//! The words are the minimum and the maximum of the fingerprints of the call, and a union, a sum and a maximum of the caller's values. An
-//! agreement that fails ends its group.
+//! The words are the minimum and the maximum of the fingerprints of the call (operation, array, shape, type, root), and a union, a sum
+//! and a maximum of the caller's values. If fingerprints differ, the call fails on all members. An agreement that fails ends its group.
 
 use std::sync::atomic::Ordering;
 

@@ -1,9 +1,12 @@
-//! Collectives on slices. In gather, all-gather and all-to-all, each member writes a chunk into its own box, and others get it. An
-//! all-gather of many members that are not all mapped would connect each with all, so short blocks are passed on to the members 1, 2,
-//! 4 ... behind, twice as many each time (Bruck).
+//! Collectives on slices. Broadcast and reduce use binomial trees; all-reduce uses recursive doubling. In gather, all-gather and
+//! all-to-all, each member writes a chunk into its own box, and others get it. An all-gather of many members that are not all mapped
+//! would connect each with all, so short blocks are passed on to the members 1, 2, 4 ... behind, twice as many each time (Bruck).
 //!
-//! Each chunk of a slice fits a box and starts with an agreement, so a box is free when it is written: all members have left the previous
-//! chunk. Reductions combine in the order of the members, wherever these run.
+//! Each chunk of a slice fits a box and starts with an agreement. So a box is free when it is written: all members have left the previous
+//! chunk.
+//!
+//! A broadcast goes from node to node, then inside each. Reductions combine in the order of the members, wherever these run, so the
+//! result is always bitwise the same.
 
 use std::ops::Range;
 

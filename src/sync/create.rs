@@ -1,7 +1,7 @@
-//! Groups of some members of a group.
+//! Groups of some members of a group, collective over these members only.
 //!
-//! Members do not know each other's segments yet, so they send messages along a binomial tree. The messages find the place of
-//! the group's scratch memory: below the lowest mark (`memory::heap`), or where a dropped group left some (`reclaim`).
+//! Members do not know each other's segments yet, so they send messages along a binomial tree. They find the lowest of their marks, the
+//! lower ends of their upper heaps. The group's scratch memory goes below it, unless a dropped group left some (`reclaim`).
 
 use std::ops::Range;
 

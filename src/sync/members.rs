@@ -1,7 +1,7 @@
 //! The ranks of a group, in its order.
 //!
-//! A group of equally spaced ranks is three numbers. Any other is a list, of which a process keeps one copy for all its ranks
-//! ([`Conduit::one_copy`](crate::comm::Conduit::one_copy)).
+//! A group of equally spaced ranks is three numbers, whatever its size. Any other is a list, of which a process keeps one copy for all
+//! its ranks ([`Conduit::one_copy`](crate::comm::Conduit::one_copy)).
 
 use std::{ops::Range, sync::Arc};
 

@@ -1,8 +1,8 @@
 //! Memory for the objects of a group: a block at the same offset of every member's segment, checked and committed together.
 //!
 //! If the largest request of any rank fits for every rank, the check is done. Otherwise each rank says how much it needs, one rank of
-//! each machine says what is left there, and every rank reaches the same verdict. Nodes into which one machine was split are checked
-//! together.
+//! each machine says what is left there, and every rank reaches the same verdict. Memory is committed only if all of it fits. Nodes into
+//! which one machine was split are checked together.
 
 use std::ops::Range;
 

@@ -14,6 +14,9 @@
 //! | `call`, `whereabouts` | what ranks are in; messages about late ones |
 //! | `words` | words that every member can change atomically |
 //! | `counter`, `lock`, `signal` | made of such words |
+//!
+//! Within a rank, the collectives of one group run one at a time; a second thread gets `Error::Busy`. So does a second thread that
+//! creates or destroys anything in any group: offsets and numbers are equal on all ranks only if each rank creates in sequence.
 
 mod agreement;
 pub(crate) mod call;

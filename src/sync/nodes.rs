@@ -2,7 +2,9 @@
 //!
 //! The first member on a node, in the group's order, is its *leader*. A member knows the members on its own node, and the leaders that
 //! its leader exchanges with. So its memory grows with the size of its node and the logarithm of the number of nodes; where ranks are
-//! equally spaced and nodes equally large, only with the latter. If nothing is mapped, each member is a node.
+//! equally spaced and nodes equally large, only with the latter.
+//!
+//! If nothing is mapped, each member is a node. If all are on one node, they exchange without a leader.
 
 use super::{
     members::{Members, Part, first_of},

@@ -1,12 +1,12 @@
 //! Blocks that all members have dropped, of arrays and of groups.
 //!
-//! Dropping communicates nothing and frees nothing, because another member may still write into the block. Each creation carries one
+//! Dropping communicates nothing, and another member may still write into the block. So nothing is freed yet. Each creation carries one
 //! word: for a window of 64 live blocks, a bit for each that this member has not dropped. A member fences before it sends the word, so
-//! its puts into what it dropped are complete. A block whose bit no member sends is freed. With each creation the window moves on,
+//! its puts into what it dropped are complete. Blocks that all members have dropped are freed. With each creation the window moves on,
 //! equally on every member, because the list changes only by agreement.
 //!
-//! A dropped group makes no more agreements. So creations of groups with the same list of ranks, which members make in the same order,
-//! free its own memory and that of its arrays.
+//! Creations of a group free blocks of its arrays. A dropped group makes no more agreements. So creations of groups with the same list of
+//! ranks, which members make in the same order, free its own memory and that of its arrays.
 
 /// Blocks of a window.
 const WINDOW: usize = 64;

@@ -1,7 +1,7 @@
-//! 64-bit words that every member can change atomically, on separate cache lines.
+//! 64-bit words that every member can change atomically: the basis of counters, locks and signals.
 //!
-//! The group fixes one path to a word, by processor or by network, because atomics of a network adapter may not be coherent with those of
-//! the processor (ARMCI-Gemini §III-B3).
+//! Each member holds `count` words, on separate cache lines. The group fixes one path to a word, by processor or by network, because
+//! atomics of a network adapter may not be coherent with those of the processor (ARMCI-Gemini §III-B3).
 
 use std::sync::Arc;
 

@@ -13,11 +13,12 @@
 //!
 //! # Guarantees
 //!
-//! Every operation starts with a sync: what any member issued before is complete, on all arrays. It ends with a sync: all see the result,
-//! and no member still reads operands. Both syncs compare the call, its arrays and its patches (`sync::agreement`), but no values: each
-//! member applies its own number or closure to the elements that it owns.
+//! Every operation is collective over the group of its array. It starts with a sync: what any member issued before is complete, on all
+//! arrays. It ends with a sync: all see the result, and no member still reads operands. Both syncs compare the call, its arrays and its
+//! patches (`sync::agreement`), but no values: each member applies its own number or closure to the elements that it owns.
 //!
-//! If arrays have the same distribution, each rank works only on its own parts. Otherwise the owner of the result fetches.
+//! Arrays that are used together must be spread over the same ranks in the same order. With the same distribution, each rank works only
+//! on its own parts. Otherwise the owner of the result fetches.
 //!
 //! # Assumptions
 //!

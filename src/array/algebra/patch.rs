@@ -1,4 +1,6 @@
-//! Patches as operands. The operation, not the naming, resolves a patch into an [`Operand`] and reports errors.
+//! Patches as operands: `a.at(s![..])` where an operation takes `&a`, `a.at_mut(s![..])` where it changes `a`.
+//!
+//! Naming a patch never fails. The operation resolves it into an [`Operand`] and reports errors.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! The smallest and the largest element, and its place.
+//! The smallest and the largest element, and its place. The distribution does not matter.
 
 use ndarray::{Dimension, IntoDimension};
 

@@ -1,7 +1,9 @@
 //! The local product by a BLAS of the system, with the C interface CBLAS.
 //!
-//! The library (`guide::environment`, [`KNOWN`]) is loaded at the first product of a rank, so a process that forks ranks has neither a
-//! library nor its threads.
+//! The library is the one of `GA_BLAS` (`guide::environment`), or else the first of [`KNOWN`] that can be used. It is loaded at the first
+//! product of a rank, so a process that forks ranks has neither a library nor its threads.
+//!
+//! # Threads
 //!
 //! The ranks of a node share its cores, so a BLAS gets one thread in each rank, unless the user chose a number ([`CHOICES`]). OpenBLAS
 //! starts one for each core that the loading thread may use, and a process with other threads has no search for deadlocks. So the loading
@@ -10,7 +12,7 @@
 //! # What CBLAS can describe
 //!
 //! A matrix with unit stride along one axis and a positive stride, not less than the length of its lines, along the other; lengths and
-//! strides are 32-bit integers. The rest goes to the crate's own kernel.
+//! strides are 32-bit integers. Other views, and products without a sum, go to the crate's own kernel.
 //!
 //! # Source
 //! BLAS Technical Forum: Basic Linear Algebra Subprograms Technical Standard, appendix B (the C interface), 2001.

@@ -1,4 +1,4 @@
-//! The product of three views of one rank.
+//! The product of three views of one rank: register tiles for floats and complex numbers, a blocked loop for the rest.
 
 use ndarray::{ArrayView2, ArrayViewMut2, Zip};
 use num_complex::Complex;

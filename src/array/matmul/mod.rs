@@ -9,9 +9,11 @@
 //! | `scratch` | memory that stays with a thread |
 //! | `views` | what all kernels ask of their views |
 //!
-//! SRUMMA: no rank waits for another during C's epoch. Since every layout is a product of axes, a rank owns some rows times some columns
-//! of a patch of C, adjacent in its part: one matrix for the kernel, even of a block-cyclic array. In a tiled array the panels serve all
-//! tiles together.
+//! # The algorithm
+//!
+//! SRUMMA: each rank multiplies into its own part of C and fetches what it needs of A and B. No rank waits for another during C's epoch.
+//! Since every layout is a product of axes, a rank owns some rows times some columns of a patch of C, adjacent in its part: one matrix
+//! for the kernel, even of a block-cyclic array. In a tiled array each tile is a matrix; the panels serve all tiles together.
 //!
 //! 1. All members agree on the call; C's owner epoch starts.
 //! 2. For each tile of own rows, for each block of k: fetch the panel of op(A), rows × k.
@@ -21,12 +23,12 @@
 //! Each rank starts at a different block of k, so that not all read from one owner at a time.
 //!
 //! Factors are copied even if their memory is mapped or this rank's own: another rank may write them at any time, and the kernel must not
-//! read memory that changes. Where all memory is mapped there are no panels: the kernel copies blocks when it packs them, so a factor
-//! passes through memory once. A BLAS packs by itself, so it always gets panels.
+//! read memory that changes. Where all memory is mapped there are no panels: the kernel packs blocks that fit the second cache at once,
+//! so a factor passes through memory once. A BLAS packs by itself, so it always gets panels.
 //!
 //! # Source
-//! M. Krishnan, J. Nieplocha: SRUMMA, IPDPS 2004 (`lib.rs` has the title). We omit its overlap of a get with the previous multiplication,
-//! which mapped memory does not need.
+//! M. Krishnan, J. Nieplocha: SRUMMA: a matrix multiplication algorithm suitable for clusters and scalable shared memory systems, IPDPS
+//! 2004. We omit its overlap of a get with the previous multiplication, which mapped memory does not need.
 
 #[cfg(feature = "blas")]
 mod blas;

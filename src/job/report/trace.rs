@@ -1,5 +1,5 @@
-//! A timeline of all ranks, in the format of Chrome's traces: a process for each node, a thread for each rank, calls with the waits in
-//! them.
+//! A timeline of all ranks, in the format of Chrome's traces, for <https://ui.perfetto.dev>: a process for each node, a thread for each
+//! rank, calls with the waits in them.
 
 use std::{
     fmt::Write as _,

@@ -1,6 +1,6 @@
-//! Arithmetic for any element in safe Rust, piece by piece through private buffers of [`PIECE_BYTES`].
+//! Arithmetic for any element in safe Rust, piece by piece through private buffers.
 //!
-//! The shared memory is read once and written once.
+//! Both buffers of [`PIECE_BYTES`] stay in the first-level cache. The shared memory is read once and written once.
 
 use std::mem::MaybeUninit;
 

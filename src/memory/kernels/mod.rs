@@ -1,10 +1,12 @@
 //! Copy and arithmetic on memory that other ranks may write at the same time.
 //!
+//! # What this rests on
+//!
 //! A plain Rust access to memory that another thread or process may write is a data race, and `ptr::copy` is a plain access. Rust has no
 //! racing `memcpy` (its RFC 3301 is open), so each target has one of two implementations of [`Machine`]:
 //!
-//! * `portable`: loops over relaxed atomics. Used on every target but x86-64, under Miri, and with `--cfg global_arrays_portable`, for
-//!   ThreadSanitizer: a sanitizer sees atomics, not assembly.
+//! * `portable`: loops over relaxed atomics, as wide as the alignment of both sides allows. Used on every target but x86-64, under Miri,
+//!   and with `--cfg global_arrays_portable`, for ThreadSanitizer: a sanitizer sees atomics, not assembly.
 //! * [`x86_64`]: inline assembly. The compiler knows only the operands of an assembly block, so the block has to behave as *something*
 //!   that Rust could have said. Ours stand for relaxed atomic accesses, one to each byte touched, in no order:
 //!   1. no block touches a byte outside the ranges that the caller vouches for;
@@ -19,8 +21,8 @@
 //! do that against [`load`] and [`store`]. No compiler exploits it, hardware defines it. Another process is not part of this program's
 //! execution, so between processes the question does not arise.
 //!
-//! For each byte, a racing read sees the old or the new value. [`load`], [`store`], [`read`] and [`write`](fn@write) say what does
-//! not tear.
+//! For each byte, a racing read sees the old or the new value. An element of 1, 2, 4 or 8 bytes, aligned to its size, is not torn by
+//! [`load`] and [`store`], nor by [`read`] and [`write`](fn@write) if it is all that they move.
 //!
 //! # Results are the same on every machine
 //!

@@ -1,4 +1,4 @@
-//! What the tests of the kernels share.
+//! What the tests of the kernels share: every machine, memory to compare, elements of every kind.
 
 use bytemuck::{Pod, Zeroable};
 use num_complex::Complex;

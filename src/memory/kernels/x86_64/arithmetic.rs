@@ -1,4 +1,4 @@
-//! Vector loops for `f64` and `f32`: maps and the dot product.
+//! Vector loops for `f64` and `f32`: maps of two operands into one, which differ in one formula, and the dot product.
 
 use super::level::Kernel;
 use super::scalar::Scalar;

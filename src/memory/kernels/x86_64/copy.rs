@@ -1,4 +1,4 @@
-//! Contiguous copies above 64 bytes.
+//! Contiguous copies above 64 bytes: a vector loop, then the processor's own string copy, then streaming stores.
 
 use std::arch::asm;
 

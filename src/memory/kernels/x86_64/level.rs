@@ -1,4 +1,4 @@
-//! Which vectors this processor has, and how a kernel is compiled for each.
+//! Which vectors this processor has, and how a kernel written for any of them is compiled for each.
 
 use super::vector::{Avx2, Avx512, Sse2, Vector};
 

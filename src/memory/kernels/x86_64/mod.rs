@@ -1,4 +1,4 @@
-//! The kernels in x86-64 assembly.
+//! The kernels in x86-64 assembly, for SSE2, AVX2 and AVX-512, whichever the processor has.
 
 mod arithmetic;
 mod copy;

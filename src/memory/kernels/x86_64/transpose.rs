@@ -1,7 +1,7 @@
 //! Transposition of 8-byte elements in registers: 8 × 8 blocks by AVX-512, 4 × 4 by AVX2.
 //!
 //! Blocks go along the rows of a strip of the source that is [`STRIP_COLS`] wide: its few rows are read line after line, and the rows of
-//! the destination stay in the page tables' cache.
+//! the destination stay in the page tables' cache. Large destinations are streamed.
 
 use std::arch::x86_64::*;
 

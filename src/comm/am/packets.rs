@@ -168,7 +168,7 @@ impl Wire for Packets {
         Ok(())
     }
 
-    /// Each packet rings the bell.
+    /// `Fabric::post` rings the bell with each packet.
     fn arm(&mut self) -> bool {
         true
     }

@@ -1,8 +1,6 @@
-//! What statistics count as an operation.
+//! What statistics count as an operation, beside the rule of `Job::stats`.
 //!
-//! A call counts once for each owner that it accesses, with the bytes of the elements there. So a patch in block-cyclic pieces of one
-//! owner is one operation; a list whose elements three members own is three. All paths count alike, so figures do not depend on the
-//! network.
+//! A patch in block-cyclic pieces of one owner is one operation; a list whose elements three members own is three. All paths count alike.
 
 use std::collections::BTreeMap;
 

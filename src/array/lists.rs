@@ -1,8 +1,7 @@
 //! Gather, scatter, scatter-accumulate and scatter-op: single elements by lists of subscripts.
 //!
 //! If memory is mapped, cache lines are prefetched. A plain loop has only as many cache misses in flight as fit the processor's reorder
-//! buffer (measured, 64 MiB: 12 ns per element instead of 5). Accumulates hold the locks of all owners in a batch, taken in ascending
-//! order of ranks, so that two lists never deadlock.
+//! buffer (measured, 64 MiB: 12 ns per element instead of 5). Accumulates hold the locks of all owners in a batch (`memory::stripes`).
 //!
 //! Over a network each element is one transfer, with a window of them in flight; elements of mapped members follow meanwhile. Accumulates
 //! do the same if the owners add. Otherwise they go owner by owner, and take each lock once.

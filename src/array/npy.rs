@@ -5,7 +5,7 @@
 //!     6 B       1 B   1 B   2 B (4 B from 2.0)   padded with blanks so that the elements begin at a multiple of 64
 //! ```
 //!
-//! The text is a Python literal. Only these keys and the values that NumPy writes are accepted; anything else is an error, never a panic.
+//! The text is a Python literal. Only these keys and the values that NumPy writes are accepted.
 //!
 //! # Source
 //! NumPy, NEP 1 and `numpy.lib.format`.

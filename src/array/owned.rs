@@ -1,4 +1,4 @@
-//! What a rank sees of an array inside an epoch, or by unchecked access: its own part, as plain memory.
+//! A rank's own part as plain memory, inside an epoch or by unchecked access.
 
 use ndarray::{
     ArrayView, ArrayViewMut, Dimension, ShapeBuilder, ShapeError, Slice,

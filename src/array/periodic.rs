@@ -1,6 +1,4 @@
-//! Patches of a periodic array: indices beyond its edges wrap around, any number of times.
-//!
-//! On each axis a patch is cut where its indices wrap. Each box between cuts is an ordinary patch.
+//! Patches of a periodic array. On each axis a patch is cut where its indices wrap; each box between cuts is an ordinary patch.
 
 use std::{fmt, ops::Range};
 

@@ -1,4 +1,4 @@
-//! Transfers with members whose memory is not mapped: a pipeline of runs or blocks (`comm::engine::strided`).
+//! Transfers with members whose memory is not mapped (`comm::engine::strided`).
 
 use ndarray::Dimension;
 

@@ -1,8 +1,8 @@
 //! Ghost cells: blocks padded by copies of the elements around them.
 //!
 //! A member's block has a margin, its *halo*, of `w` cells on both sides of each axis, in one dense local array. So a padded layout is
-//! the layout that it pads, with `w` added to each local index and `2w` to each extent ([`PaddedMap`]). No index of the array names a
-//! ghost cell, and a member without elements has none.
+//! the layout that it pads, with `w` added to each local index and `2w` to each extent ([`PaddedMap`]). A member without elements has no
+//! ghost cells.
 //!
 //! After an update cell `l` of an axis is a copy of index `start - w + l` ([`Distribution::ghost_boxes`]). Beyond the array's edge this
 //! index is taken modulo the extent on a periodic axis; on an open axis the cell copies nothing. A halo is cut into boxes in which the

@@ -1,6 +1,4 @@
-//! Every distribution against a model that visits each element by itself.
-//!
-//! The model has the layouts' plainest formulas, and finds the offsets in a part by sorting and counting its elements.
+//! Every distribution against a model that visits each element by itself, with the layouts' plainest formulas.
 
 use std::collections::{HashMap, HashSet};
 

@@ -1,7 +1,7 @@
 //! A job: the ranks that run one body, from their start to their end.
 //!
 //! A rank succeeds when its body returns `Ok` and all ranks have reached the closing sync, which also reports errors that the program did
-//! not collect. Otherwise it publishes the cause and ends the job. Objects that outlive their job return errors.
+//! not collect. Otherwise it publishes the cause and ends the job.
 
 mod entry;
 pub(crate) mod launch;

@@ -1,7 +1,6 @@
 //! Mappings that children of this process do not get.
 //!
-//! After `fork`, two processes would hold `&mut [T]` of the same shared pages (`array::epoch`). So a rank keeps its mapping from its
-//! children, in two steps.
+//! After `fork`, two processes would hold `&mut [T]` of the same shared pages (`array::epoch`). Two steps prevent this:
 //!
 //! 1. `MADV_DONTFORK`: the kernel leaves the range out of the child's address space, however the child is made.
 //! 2. The child could map other memory at the same place later. So libc's `fork` runs a handler in the child (`pthread_atfork`) that

@@ -1,7 +1,5 @@
-//! Copies from array to array and from patch to patch.
-//!
-//! The owner of the destination fetches. From a mapped owner each block common to both distributions is copied from part to part.
-//! Otherwise boxes go through a private buffer.
+//! Copies. From a mapped owner each block common to both distributions is copied from part to part. Otherwise boxes go through a private
+//! buffer.
 
 use ndarray::Dimension;
 

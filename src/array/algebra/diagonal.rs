@@ -1,6 +1,5 @@
-//! The diagonal of a matrix, and scaling of rows and columns.
-//!
-//! Every member passes the whole list and uses the values for its own elements. A diagonal ends with the shorter axis.
+//! Diagonals, rows and columns of a matrix. Every member passes the whole list and uses the values for its own elements. A diagonal ends
+//! with the shorter axis.
 
 use ndarray::{Array1, Ix2};
 

@@ -1,4 +1,4 @@
-//! Elementwise operations: fill, scale, map, αx + βy, products.
+//! Elementwise operations.
 
 use ndarray::{Dimension, IntoDimension};
 

@@ -1,7 +1,5 @@
-//! Reductions: dot products, norms, sums, and any associative operation.
-//!
-//! Each member reduces its own elements in a fixed order, then the group combines the values (`sync::collectives`). So equal calls give
-//! equal bits, but another distribution may round differently.
+//! Reductions. Each member reduces its own elements in a fixed order, then the group combines the values (`sync::collectives`). So equal
+//! calls give equal bits, but another distribution may round differently.
 
 use ndarray::{Dimension, Ix1, Ix2};
 

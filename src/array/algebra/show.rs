@@ -1,6 +1,4 @@
-//! Arrays as text, in the format of ndarray's `Display`, with ellipses from [`MANY`] elements on.
-//!
-//! Member 0 fetches one row at a time, and of a long row only what is shown.
+//! Arrays as text. Member 0 fetches one row at a time, and of a long row only what is shown.
 
 use std::{
     fmt::{self, Display},

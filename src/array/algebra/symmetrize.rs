@@ -1,10 +1,8 @@
 //! The symmetric and the antisymmetric part of a square matrix, in place.
 //!
 //! One member reads and writes both elements of a pair (i, j) and (j, i), so no second matrix is needed. For balance, the matrix is
-//! divided into squares, whatever its distribution. Of two squares that mirror each other, the owner of the lower or of the upper one
-//! works, alternating like a chess board. In a square on the diagonal, the owner of the lower element of each pair works.
-//!
-//! A member fetches the mirror image of its own elements in boxes, small enough to be read across rows, and puts it back.
+//! divided into squares. Of two that mirror each other, the owner of the lower or of the upper one works, alternating like a chess board.
+//! The owner fetches the mirror image of its boxes, small enough to be read across rows, and puts it back.
 
 use std::ops::Range;
 

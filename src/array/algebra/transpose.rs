@@ -1,7 +1,5 @@
-//! Transposition, whole and by patches.
-//!
-//! As in [`copy`](super::copy), the owner of the destination fetches. From a mapped owner the transposing kernel copies from part to
-//! part. Otherwise square tiles go through a private buffer.
+//! Transposition. From a mapped owner the transposing kernel copies from part to part. Otherwise square tiles go through a private
+//! buffer.
 
 use ndarray::Dimension;
 

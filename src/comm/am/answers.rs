@@ -1,5 +1,4 @@
-//! What the helper does for its rank: it answers others, and sleeps in between. Where ranks share cores, a waiting thread of the
-//! program sleeps in its place.
+//! What the helper does for its rank. Where ranks share cores, a waiting thread of the program sleeps in its place.
 
 use std::{
     sync::{

@@ -11,10 +11,10 @@
 //!
 //! # Bulk messages
 //!
-//! A frame costs little time to send, but much for each byte. So bulk messages carry long contiguous puts and gets, from and into the
-//! memory that they are for. Many strided or accumulated bytes go in pieces: from or into the caller's memory if that holds them packed,
-//! else in *long frames* (`long_frames`), as answers do. A record announces each message and keeps its place in the order.
-//! [`BulkLimits`](super::wire::BulkLimits) has the lengths.
+//! A frame costs little time to send, but much for each byte. So bulk messages carry long contiguous puts and gets, from and into
+//! the memory that they are for. Many strided or accumulated bytes go in pieces: from or into the caller's memory if that holds
+//! them packed, else in *long frames* (`long_frames`), as answers do. A record announces each message and keeps its place in the
+//! order.
 
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 

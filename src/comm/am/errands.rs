@@ -1,7 +1,7 @@
 //! Memory that an endpoint opens and shuts for the ranks that it answers for.
 //!
-//! Peers reach a rank's memory through the adapter of its endpoint. So a rank that commits or gives back memory writes an *errand* on its
-//! control page, which its machine shares, and waits. The agent looks for errands whenever it looks at the network, also for itself.
+//! Peers reach a rank's memory through the adapter of its endpoint. So a rank that commits or gives back memory brings an *errand*
+//! to its agent (`node::errands`) and waits. The agent looks for errands whenever it looks at the network, also for itself.
 
 use std::{
     io::{self, ErrorKind},

@@ -1,4 +1,4 @@
-//! How a rank comes to its end: it sees its requests handled, answers others until nobody needs it, and closes the wire.
+//! How a rank comes to its end.
 
 use std::sync::atomic::Ordering;
 

@@ -1,8 +1,7 @@
 //! Frames too long to be sent eagerly: bulk messages, each announced by a record in an ordinary frame.
 //!
-//! At most [`MOST`] leave with requests, as many with answers, and as many arrive with requests, for any number of ranks. This rank bounds
-//! the answers that it asks for. Each kind has its own bound, so none waits for another: a target receives what leaves, and waits only for
-//! what was sent before it.
+//! Each use has a bound of its own ([`MOST`]), so none waits for another: a target receives what leaves, and waits only for what
+//! was sent before it.
 
 use super::frame::{Frame, Frames};
 

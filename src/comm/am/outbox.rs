@@ -1,6 +1,6 @@
-//! Frames that the wire had no room for, and those of a rank to itself, which no wire carries.
+//! Frames that the wire had no room for, and those of a rank to itself.
 //!
-//! Frames of one class to one rank keep their order. Credit bounds requests; what peers ask for bounds answers.
+//! Credit bounds requests; what peers ask for bounds answers.
 
 use std::collections::{BTreeMap, VecDeque};
 

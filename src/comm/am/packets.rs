@@ -3,8 +3,7 @@
 //! It has no bulk messages, and its short rings are often full. Jobs over it (`threads:packets+hidden`) run all of the active messages
 //! without a network.
 //!
-//! A ring has many writers, so packets of different frames mix. Those of one sender and class keep their order. The first of a frame begins
-//! with its length.
+//! A ring has many writers, so packets of different frames mix. Those of one sender and class keep their order.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -169,7 +168,7 @@ impl Wire for Packets {
         Ok(())
     }
 
-    /// Each packet rings the bell.
+    /// `Fabric::post` rings the bell with each packet.
     fn arm(&mut self) -> bool {
         true
     }

@@ -1,5 +1,4 @@
-//! What this rank keeps of one other endpoint: operations that wait for room, the frames being filled, and what the other one asks for.
-//! Operations become records in their order.
+//! What this rank keeps of one other endpoint.
 
 use std::{collections::VecDeque, sync::Arc};
 

@@ -1,7 +1,6 @@
 //! Which memory is open to one-sided transfers: of this rank, and what it knows of its peers.
 //!
-//! A peer that wants to reach a rank's memory asks once for its *regions*, and keeps them. It asks again once in a while when it misses a
-//! region.
+//! A peer that wants to reach a rank's memory asks once for its *regions*, and keeps them.
 //!
 //! # Memory that is given back
 //!

@@ -1,9 +1,9 @@
 //! Where the ranks of a job are reached.
 //!
-//! Every rank is an *endpoint*, which sends what the rank asks for and gets the answers. It answers others for itself, or, if the wire
-//! says so, for all ranks of its node: then the lowest rank of each node is its *agent*, the data server of ARMCI (ARMCI-ODCM, section
-//! II). It answers from the memory that the node shares, so a rank has one connection with each node that it needs, not with each rank.
-//! Answers go to the endpoint of the rank that asked. A rank that shares its memory with nobody is its own agent.
+//! Every rank is an *endpoint*, which sends what the rank asks for and gets the answers. It answers others for itself, or, if the
+//! wire says so, for all ranks of its node: then the lowest rank of each node is its *agent*, the data server of ARMCI (ARMCI-ODCM,
+//! section II). It answers from the memory that the node shares, so a rank has one connection with each node that it needs, not
+//! with each rank. A rank that shares its memory with nobody is its own agent.
 
 use rustc_hash::FxHashMap;
 

@@ -1,5 +1,4 @@
-//! What the active messages do for supervisors: they carry notes, ask silent machines, tell the end of the job, and know whether all that a
-//! rank sent was handled.
+//! What the active messages do for supervisors.
 //!
 //! A caller that holds stripes must not wait for the endpoint, whose handler may wait for them. So notes are queued for the next thread
 //! that looks at the network.

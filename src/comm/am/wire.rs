@@ -1,4 +1,4 @@
-//! What active messages ask of a network: it delivers frames and, if it can, moves bytes between the memories of two ranks without a copy.
+//! What active messages ask of a network.
 
 use std::{fmt, result, sync::Arc, time::Duration};
 
@@ -23,16 +23,17 @@ pub(crate) trait Wire: Send + fmt::Debug {
     /// Gives a frame back, one that was received or was not sent.
     fn keep(&mut self, frame: Frame);
 
-    /// Sends a sealed frame. The frame comes back if there is no room for it now.
+    /// Sends a sealed frame. The frame comes back if there is no room for it now; the caller then sends that one before any other of its class to
+    /// that rank. A frame for a rank that has come to its end may be lost.
     ///
     /// # Errors
     /// [`Broken`].
     fn send(&mut self, to: usize, class: Class, frame: Frame) -> Result<Option<Frame>>;
 
-    /// Frames that were sent and whose memory is not free; where one-sided transfers share that memory, these too.
+    /// Frames that were sent and whose memory is not free: none if [`send`](Wire::send) copies. Where one-sided transfers share that memory, these too.
     fn leaving(&self) -> usize;
 
-    /// The next frame that has arrived.
+    /// The next frame that has arrived, of either class. If classes have queues of their own, replies come first.
     ///
     /// # Errors
     /// [`Broken`].
@@ -80,7 +81,8 @@ pub(crate) trait Wire: Send + fmt::Debug {
         None
     }
 
-    /// Prepares for a sleep of the rank. Returns true if an arrival wakes it.
+    /// Prepares for a sleep of the rank in the memory of its machine. Returns true if an arrival rings the rank's bell there. If neither this nor
+    /// [`sleeper`](Wire::sleeper) can end a sleep, a waiting rank looks again and again, and its helper at intervals.
     fn arm(&mut self) -> bool {
         false
     }
@@ -90,7 +92,7 @@ pub(crate) trait Wire: Send + fmt::Debug {
         None
     }
 
-    /// Nothing is sent or received any more. Memory that the network may still use is never freed.
+    /// The last call: nothing is sent or received behind it. Memory that the network may still use is forgotten and not freed.
     fn close(&mut self);
 }
 
@@ -200,13 +202,14 @@ pub(crate) trait OneSided {
 /// What fits.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
-    /// Bytes of a frame, at least [`LEAST_FRAME`]. A wire whose packets are shorter cuts frames.
+    /// Bytes of a frame: a multiple of 8, at least [`LEAST_FRAME`], less than 1 MiB. A wire whose packets are shorter cuts frames.
     pub frame: usize,
     /// What travels in bulk messages, if there are any.
     pub bulk: Option<BulkLimits>,
     /// What is read from and written into the memory of peers, if the wire can do that. A wire has this, bulk messages, or neither.
     pub one_sided: Option<OneSidedLimits>,
-    /// The first rank of a node answers for all of it, so that others need one connection with the node. If not, each rank answers for itself.
+    /// The first rank of a node answers for all of it, so that others need one connection with the node: for wires whose
+    /// connections are costly. If not, each rank answers for itself.
     pub by_agents: bool,
 }
 

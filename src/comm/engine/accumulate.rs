@@ -1,8 +1,7 @@
 //! Accumulates into memory that is not mapped, in one of two ways.
 //!
-//! If the network announces accumulates and a handler knows the element type, a processor of the owner adds ([`super::addition`]): one
-//! transfer for a block, one for each element of a list. Otherwise this rank locks, gets, adds, puts and unlocks, by turns in three
-//! buffers (ARMCI-Gemini §III-B3, Fig. 6):
+//! If the network announces accumulates and a handler knows the element type, a processor of the owner adds ([`super::addition`]).
+//! Otherwise this rank locks, gets, adds, puts and unlocks, by turns in three buffers (ARMCI-Gemini §III-B3, Fig. 6):
 //!
 //! ```text
 //!  buffer 0   get ------- add --- put -------          get ...

@@ -1,8 +1,8 @@
 //! The engine: a rank's operations on its conduit, and the life of a request from issue to the fence that reports its failure.
 //!
-//! A *request* is one operation of a user: any number of transfers that carry its number as their token. It may own the buffer that the
-//! network uses, so dropping or forgetting a handle never frees memory under a device. The handle or the next fence reports its
-//! failure, whichever comes first; a later handle repeats it.
+//! A *request* is one operation of a user: any number of transfers. It may own the buffer that the network uses, so dropping or
+//! forgetting a handle never frees memory under a device. The handle or the next fence reports its failure, whichever comes first;
+//! a later handle repeats it.
 //!
 //! | file | contents |
 //! |---|---|

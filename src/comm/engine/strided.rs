@@ -1,6 +1,4 @@
 //! Strided transfers: as pipelines of contiguous ones, or as blocks where the network takes them.
-//!
-//! Such a network gathers short runs faster than one transfer for each could go. A long run travels as well on its own.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! Waiting: look, poll, look, let the conduit wait, and so on; every wait ends when the job is over.
+//! Waiting: look, poll, look, let the conduit wait, and so on.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What a rank makes of its device, and of what the ranks of its job have in common.
+//! What a rank makes of its device.
 
 use super::{
     device::{Device, DeviceError},

@@ -6,8 +6,6 @@
 //! | `ib:soft` | threads | software devices on one fabric |
 //! | `ib:sockets` | processes of one machine, forked or a launcher's | software devices with sockets |
 //! | `simulated:ib` | ranks in virtual time | software devices on modelled cables |
-//!
-//! Software devices run the protocols where no adapter is. The ranks of a machine take the ports of `GA_IB_DEVICE` in turns.
 
 use std::{fmt::Display, sync::Arc};
 

@@ -1,5 +1,4 @@
-//! Ranks that meet by a communicator. Looks for a message let others run: at the start of a job ranks often outnumber the cores.
-//! `MPI_Comm_split_type` would tell less and wait longer.
+//! Ranks that meet by a communicator. `MPI_Comm_split_type` would tell less and wait longer.
 
 use super::ffi::{Comm, MpiError, Result as MpiResult};
 use crate::{comm::start::bootstrap::Bootstrap, error::Error};

@@ -1,9 +1,7 @@
-//! Words that the ranks of *another* network keep for each other, where the program has an MPI library. That library speaks with the
-//! launcher, and two must not.
+//! Words that the ranks of *another* network keep for each other, where the program has an MPI library.
 //!
-//! A fence gathers what every rank has put since the last one, some hundred bytes of each, and every rank keeps that. So an answer takes no
-//! message, and any thread may ask. Only the thread that runs the job calls MPI, when ranks meet and at the end. MPI starts and ends as in
-//! a job over `mpi` (`exit`).
+//! A fence gathers what every rank has put since the last one, some hundred bytes of each, and every rank keeps that. So an answer
+//! takes no message, and any thread may ask. Only the thread that runs the job calls MPI, when ranks meet and at the end.
 
 use std::{io, mem::take, sync::atomic::Ordering};
 

@@ -9,9 +9,8 @@
 //!   us        cmd=finalize         launcher   cmd=finalize_ack     this process ends well
 //! ```
 //!
-//! Then it ends like a process without MPI. While it waits it drives the library: a last message of a job may still be in it, and its
-//! receiver has to leave the job before it comes to the barrier. Behind the barrier nothing of MPI is under way, so nobody misses the
-//! connections.
+//! While it waits it drives the library: a last message of a job may still be in it, and its receiver has to leave the job before
+//! it comes to the barrier. Behind the barrier nothing of MPI is under way, so nobody misses the connections.
 
 use std::{
     env,

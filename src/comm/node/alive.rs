@@ -1,10 +1,10 @@
 //! Watches a rank's process, and sees its end in the first moment.
 //!
-//! A launcher sees that a process has closed its files, and kills the other ranks within a millisecond. A process descriptor becomes
-//! readable only after that. But when a thread begins to end, the kernel first passes on the robust locks that it holds
-//! (`pthread_mutexattr_setrobust`). So each rank holds two locks, and a neighbor on each side waits for one: where every core computes,
-//! one neighbor may get a core too late. From then on `/proc` shows how the process ended, to processes that may look at it, until its
-//! launcher has seen its end.
+//! A launcher sees that a process has closed its files, and kills the other ranks within a millisecond. A process descriptor
+//! becomes readable only after that. But when a thread begins to end, the kernel first passes on the robust locks that it holds
+//! (`pthread_mutexattr_setrobust`). So each rank holds two locks, and a neighbor on each side waits for one: where every core
+//! computes, one neighbor may get a core too late. From then on `/proc` shows how the process ended, until its launcher has seen
+//! its end.
 
 use std::{
     cell::UnsafeCell,

@@ -1,4 +1,4 @@
-//! What a rank knows of a rank of another machine, and when it asks for more. `supervisor` describes how.
+//! What a rank knows of a rank of another machine, and when it asks for more.
 
 use std::{collections::BTreeMap, time::Duration};
 

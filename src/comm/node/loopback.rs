@@ -1,7 +1,6 @@
 //! A network inside one machine: it reaches every rank through the shared mapping, at once.
 //!
-//! Jobs whose memory is hidden or cut into nodes use it, so that real networks' protocols run anywhere. The
-//! [`layers`](crate::comm::layers) make it harsher.
+//! Jobs whose memory is hidden or cut into nodes use it, so that real networks' protocols run anywhere.
 
 use std::sync::Arc;
 

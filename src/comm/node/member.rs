@@ -1,6 +1,6 @@
 //! One rank's view of its machine: the memory that it has mapped, and the bell that wakes it.
 //!
-//! Arrays use mapped memory by themselves. Groups that have members elsewhere put and get here.
+//! Groups that have members elsewhere put and get here.
 
 use std::{
     collections::VecDeque,

@@ -4,8 +4,7 @@
 //!  | header | rank 0: control, inbox | rank 1 | ... | tables of the topology | segment of rank 0 | segment of rank 1 | ...
 //! ```
 //!
-//! A [`Fabric`] is the mapping; a [`Member`] is one rank's view of it. Segments are reserved by address and grow by committing, so any
-//! rank's memory is at `base + rank * stride + offset`.
+//! Segments are reserved by address and grow by committing.
 
 mod access;
 mod alive;

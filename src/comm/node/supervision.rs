@@ -1,4 +1,4 @@
-//! What a rank publishes about itself, and finds out about others: where ranks are, what they wait for, which have ended.
+//! What a rank publishes about itself, and finds out about others.
 //!
 //! It reads the control pages of its machine, and asks the [`Supervisor`](super::Supervisor) about other machines.
 

@@ -1,8 +1,8 @@
 //! The peers that an endpoint does not reach, since when and why, and which of them are lost.
 //!
-//! A peer is away when its connection broke, when it was not found, or when it does not answer a request for a connection. It is lost
-//! after the time of silence, or ten times that if it does not answer a request: it may be busy with others. A pause between two looks at
-//! the device counts as [`PAUSE`] at most, because a process without processor time cannot reconnect.
+//! A peer is away when its connection broke, when it was not found, or when it does not answer a request for a connection. It is
+//! lost after the time of silence, or ten times that if it does not answer a request. A pause between two looks at the device
+//! counts as [`PAUSE`] at most, because a process without processor time cannot reconnect.
 
 use std::time::Duration;
 

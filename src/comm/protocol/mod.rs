@@ -1,7 +1,6 @@
 //! State machines of the networks, without I/O.
 //!
-//! A machine is fed with what happened and says what is to be done. It sees lengths, ranges and opaque handles, but no memory, network,
-//! clock or lock. Its tests run it over thousands of schedules, each from a seed.
+//! A machine is fed with what happened, in lengths, ranges and opaque handles, and says what is to be done.
 //!
 //! | file | decides | driver |
 //! |---|---|---|

@@ -1,4 +1,4 @@
-//! The time of a simulated rank. Every wait goes through the world, which lets others run.
+//! The time of a simulated rank.
 
 use std::{
     ops::Range,

@@ -4,9 +4,8 @@
 //! GA_COROUTINES=1 GA_NETWORK=simulated:gemini GA_RANKS=8192 my-program
 //! ```
 //!
-//! Ranks run one at a time. No memory is mapped: every operation is a message, and takes the time that the model says (`soft::model`).
-//! Computation takes the time that the program says ([`Job::work`](crate::Job::work)). Runs with the same seed take the same steps at
-//! the same times.
+//! No memory is mapped: every operation is a message, and takes the time that the model says (`soft::model`). Computation takes the
+//! time that the program says ([`Job::work`](crate::Job::work)). Runs with the same seed take the same steps at the same times.
 //!
 //! | file | contents |
 //! |---|---|

@@ -1,4 +1,4 @@
-//! The network of a rank: what it is asked for becomes messages.
+//! The network of a rank.
 
 use std::sync::Arc;
 

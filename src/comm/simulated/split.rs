@@ -1,6 +1,6 @@
 //! The network of a rank on a machine with agents: between nodes the code of a network, inside a node the model's operations.
 //!
-//! These stand for loads and stores. The node's agent answers for all of its ranks, as on a real node.
+//! These stand for loads and stores.
 
 use std::{io, ops::Range, sync::Arc};
 

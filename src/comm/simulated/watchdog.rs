@@ -1,7 +1,7 @@
 //! A thread that notices when the ranks stand still in real time.
 //!
-//! If one rank is blocked outside the library, for instance by a lock that another rank holds while it waits in a call, no rank runs.
-//! The watchdog says so once. The process's processor time shows that no rank computes.
+//! If one rank is blocked outside the library, for instance by a lock that another rank holds while it waits in a call, no rank
+//! runs. The watchdog says so once.
 
 use std::{
     sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel},

@@ -1,7 +1,6 @@
 //! What joins modelled adapters: messages that travel for as long as the model says, and times that come.
 //!
-//! Adapters with code of their own (`ib`) give their messages to the cables, which report each arrival. Only adapters know what the
-//! bytes mean. A rank's call moves its clock. An arrival moves no clock: the adapters get its time.
+//! Only adapters know what the bytes mean. A rank's call moves its clock. An arrival moves no clock: the adapters get its time.
 
 use std::{fmt, time::Duration};
 

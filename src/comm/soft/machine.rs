@@ -1,5 +1,5 @@
-//! The parameters of a machine, in the terms of LogGP: overhead `o`, gap `g`, gap for each byte `G`, latency `L` (A. Alexandrov, M. F.
-//! Ionescu, K. E. Schauser, C. Scheiman: LogGP, SPAA 1995), with a network of links behind the adapters.
+//! The parameters of a machine, in the terms of LogGP: overhead `o`, gap `g`, gap for each byte `G`, latency `L` (A. Alexandrov, M.
+//! F. Ionescu, K. E. Schauser, C. Scheiman: LogGP, SPAA 1995).
 
 use super::{Picos, Shape};
 

@@ -1,7 +1,7 @@
 //! Ranks that run one at a time, each until it suspends itself.
 //!
-//! A rank is a thread that waits for its turn ([`Form::Threads`]) or, if the environment says so, a stack in one thread for thousands
-//! of ranks ([`Form::Coroutines`]). The caller gives their order, the same in both forms.
+//! A rank is a thread that waits for its turn ([`Form::Threads`]) or, if the environment says so, a stack in one thread for
+//! thousands of ranks ([`Form::Coroutines`]).
 //!
 //! # What coroutines share
 //!

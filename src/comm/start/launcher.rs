@@ -6,7 +6,7 @@
 //!
 //! | launcher | rank, number of ranks |
 //! |---|---|
-//! | ssh, PBS, a script | `GA_RANK`, `GA_RANKS` |
+//! | ssh, PBS, a script | `GA_ROOT`, `GA_RANK`, `GA_RANKS` |
 //! | Open MPI's `mpirun` | `OMPI_COMM_WORLD_RANK`, `OMPI_COMM_WORLD_SIZE` |
 //! | MPICH's Hydra (`mpirun`, `mpiexec`, Intel's too), `srun --mpi=pmi2`, PALS | `PMI_RANK`, `PMI_SIZE` |
 //! | `srun` | `SLURM_PROCID`, `SLURM_STEP_NUM_TASKS` |

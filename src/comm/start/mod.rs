@@ -49,7 +49,7 @@ pub(crate) struct Variant {
     /// The names of the device; an empty one is for jobs that name none.
     pub devices: &'static [&'static str],
     pub ranks: Ranks,
-    /// The threads of each rank beside the program's.
+    /// The threads of each rank beside the program's: 1 over active messages, whose helper answers others. If there are more, no deadlock is found.
     pub threads: usize,
     /// Runs a body on every rank, or as the rank that this process is, and returns when all have ended.
     pub run: fn(&Settings, &Body<'_>) -> Result<(), Error>,

@@ -1,6 +1,4 @@
 //! Networks whose own code runs in virtual time, over modelled cables.
-//!
-//! The virtual cluster (`simulated`) and such a network do not know each other: [`networks`](super::table) brings them together.
 
 use std::sync::Arc;
 

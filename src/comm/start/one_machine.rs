@@ -1,6 +1,4 @@
 //! The conduits of jobs of one machine: what joins ranks that do not see each other's memory.
-//!
-//! The device `mapping`, which is the default, uses [`Loopback`]. The device `packets` uses active messages over [`Packets`].
 
 use std::sync::Arc;
 

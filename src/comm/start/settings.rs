@@ -1,4 +1,4 @@
-//! What a network needs to start the ranks of a job, from the program, the environment and the machine.
+//! What a network needs to start the ranks of a job.
 
 use std::time::Duration;
 

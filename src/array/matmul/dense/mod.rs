@@ -7,17 +7,11 @@
 //! | `pack` | blocks of the factors in the order of the inner loop |
 //! | `caches`, `blocking` | the sizes of caches and of blocks |
 //!
-//! # The algorithm
-//!
-//! Blocks of the product fit the caches; tiles of a block fit the registers.
-//!
 //! 1. For each `m` rows of C, for each `k` of the sum: pack `m × k` of A, times α. It stays in this core's share of the last cache.
 //! 2. For each `n` columns of C: pack `k × n` of B. It stays in the second cache.
-//! 3. For each few rows of packed A, which stay in the first cache, and each few columns of packed B: one tile of C.
+//! 3. For each few rows of packed A, which stay in the first cache, and each few columns of packed B: one tile of C, in registers.
 //!
-//! A tile has about three times as many rows as columns: the narrow panel streams through the first cache. Packing pads with zeros, so
-//! the inner loop knows one size of tile. A tile at the edge of C goes through a buffer. A C that is contiguous by rows is the transposed
-//! product, contiguous by columns.
+//! A tile has about three times as many rows as columns: the narrow panel streams through the first cache.
 //!
 //! A complex column `a` is packed as the real columns `(re a, im a)` and `(-im a, re a)`, interleaved by rows; a complex row `b` as the
 //! real rows `re b` and `im b`. The real product of twice the depth then writes real and imaginary parts of C where they belong.

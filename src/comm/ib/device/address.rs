@@ -1,4 +1,4 @@
-//! Where a port is reached, in the words of verbs (`device`).
+//! Where a port is reached.
 
 use std::{fmt, net::Ipv6Addr};
 

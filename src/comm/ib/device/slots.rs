@@ -1,4 +1,4 @@
-//! Memory for messages that a device may use: cut into slots of one length.
+//! Memory for messages that a device may use.
 
 use std::{
     alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error},

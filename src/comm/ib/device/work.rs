@@ -1,4 +1,4 @@
-//! What is posted to a device, and what comes back. The rules stand in `device`.
+//! What is posted to a device, and what comes back.
 
 /// Where to send datagrams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,8 +1,7 @@
 //! Compares the declarations here with the header of libibverbs, as this machine's C compiler reads it.
 //!
-//! A C program prints the size of each structure, the offset and size of each field, each constant, and whether each function has the
-//! declared type. No name can be forgotten: structures are taken apart without `..`, and every structure and constant of the sources here
-//! must be compared.
+//! A C program prints the size of each structure, the offset and size of each field, each constant, and whether each function has
+//! the declared type. No name can be forgotten (`all_that_is_declared_is_compared`).
 
 use std::{
     collections::BTreeSet,

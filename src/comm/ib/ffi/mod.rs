@@ -1,14 +1,13 @@
 //! What is used of libibverbs, under the names of `infiniband/verbs.h`.
 //!
-//! The library is loaded at run time, so programs build and start without it and without its header. The loader takes the default version
-//! of each symbol (`IBVERBS_1.1` of those that have two), as the linker does. Posting, polling and arming are inline functions of the
-//! header, which call through [`ibv_context_ops`].
+//! The library is loaded at run time, so programs build and start without it and without its header. Posting, polling and arming
+//! are inline functions of the header, which call through [`ibv_context_ops`].
 //!
-//! Structures that the library allocates are declared as far as their fields are used, and handled only by pointer. All others are whole.
-//! The test `layout` compares them with the header.
+//! Structures that the library allocates are declared as far as their fields are used, and handled only by pointer. All others are
+//! whole.
 //!
 //! # Source
-//! rdma-core, `libibverbs/verbs.h`; InfiniBand Architecture Specification 1.2.1, chapters 10 and 11.
+//! rdma-core, `libibverbs/verbs.h`.
 #![allow(non_camel_case_types, reason = "the names of the header")]
 
 mod constants;

@@ -1,8 +1,8 @@
 //! Writes and reads: what goes into and out of the memory of peers without their processors.
 //!
-//! Short pieces are copied through the slots of frames. So they can be posted again when a connection breaks, and their callers go on
-//! meanwhile. Long ones go straight, while the caller's memory is registered. One that is given up is deregistered at once, which breaks
-//! the connection if its work is under way. Nobody finishes that work.
+//! Short pieces are copied through the slots of frames. So they can be posted again when a connection breaks, and their callers go
+//! on meanwhile. Long ones go straight, while the caller's memory is registered. One that is given up is deregistered at once,
+//! which breaks the connection if its work is under way.
 
 use super::{
     super::device::{Access, Device, DeviceRegion, Opcode, Target, WorkPiece},

@@ -1,4 +1,4 @@
-//! What is posted to the device, by its slot, which a completion brings back as its id.
+//! What is posted to the device, by its slot.
 
 /// What a completion is of: 32 bits say what, 32 bits which slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

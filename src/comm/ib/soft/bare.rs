@@ -1,4 +1,4 @@
-//! The software device alone, for the bench that compares it with what stands on it.
+//! The software device alone, for a bench.
 
 use std::fmt;
 

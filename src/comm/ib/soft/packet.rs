@@ -1,5 +1,5 @@
-//! What devices of different processes send each other: a packet for each work, answer and datagram. Numbers travel as they are in memory,
-//! because both sides are one machine and one program.
+//! What devices of different processes send each other. Numbers travel as they are in memory, because both sides are one machine
+//! and one program.
 
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! What the adapters do next: which work of a pair starts, what its target says, and how it ends.
 //!
-//! [`FabricState::next`] hands out a [`Transfer`], which moves bytes without the fabric's lock and is then [finished](FabricState::finish).
-//! A pair has one transfer at a time.
+//! [`FabricState::next`] hands out a [`Transfer`], which moves bytes without the fabric's lock and is then
+//! [finished](FabricState::finish).
 
 use std::{
     collections::BTreeSet,

@@ -1,5 +1,4 @@
-//! A device that injects faults into another one, for tests, by a seed and a rate for each fault. It also counts posted works and
-//! datagrams.
+//! A device that injects faults into another one, by a seed and a rate for each fault.
 //!
 //! | fault | effect |
 //! |---|---|

@@ -1,4 +1,4 @@
-//! Why there is no adapter to use: one line each, of what was looked for and what to do.
+//! Why there is no adapter to use.
 
 use std::fmt;
 

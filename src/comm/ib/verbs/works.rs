@@ -1,4 +1,4 @@
-//! Work requests as the library takes them: a list linked through its elements, which lives during the call that posts it.
+//! Work requests as the library takes them: a list linked through its elements.
 
 use std::{
     ffi::{c_int, c_uint},

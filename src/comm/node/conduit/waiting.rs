@@ -7,8 +7,6 @@
 //! Where ranks outnumber cores, a network may let the rank sleep until something comes ([`Network::nap`]). Nothing that a neighbor does
 //! ends that sleep. So a rank that shares memory with others sleeps there in short slices, and only while the network owes it an answer
 //! or it answers for others; else on its bell, or on a word.
-//!
-//! In virtual time, `VirtualTime` does this.
 
 use std::{sync::atomic::Ordering, time::Duration};
 

@@ -44,8 +44,8 @@
 //! # The budget
 //!
 //! An endpoint never holds more queue pairs than its budget. Wishes that lack one wait in one queue, this end's own and those of peers. A
-//! wish has a time of the job's logical clock (Lamport), which its datagrams carry and which orders the queue. The queue is a mark at each
-//! pair, so it takes no memory. A peer keeps asking; nothing is refused.
+//! wish has a time of the job's logical clock (Lamport), which its datagrams carry and which orders the queue. A peer keeps
+//! asking; nothing is refused.
 //!
 //! When the budget is full, the endpoint closes the least recently used pair that has passed its residence, an idle one first. If there is
 //! none, only pairs count whose peer holds no queue pair for them yet, as far as is known. The youngest of them, if younger than the wish

@@ -1,4 +1,4 @@
-//! One end of one pair: its stage, its queue pair, and what it has to say. The folder's essay has the diagram.
+//! One end of one pair: its stage, its queue pair, and what it has to say.
 
 use std::time::Duration;
 

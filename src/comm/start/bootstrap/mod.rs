@@ -7,9 +7,8 @@
 //! | a launcher alone | words that the launcher keeps ([`launched`]) |
 //! | ssh, PBS, a script | words that a thread of rank 0 keeps (`root`) |
 //!
-//! A [`Bootstrap`] carries a few words of each rank. From them [`place`] finds which ranks share a machine, maps its memory, and gives
-//! all the job's *token*: 128 random bits, drawn by rank 0, which travel by the bootstrap alone. The token stands in the mapping, so no
-//! rank takes the memory of another job.
+//! A [`Bootstrap`] carries a few words of each rank. From them [`place`] makes nodes and the job's *token*: 128 random bits, drawn
+//! by rank 0, which travel by the bootstrap alone. The token stands in the mapping, so no rank takes the memory of another job.
 
 mod exit;
 pub(crate) mod key_values;

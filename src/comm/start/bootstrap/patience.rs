@@ -1,4 +1,4 @@
-//! How long a rank waits for its launcher and for the other ranks, and what it prints meanwhile.
+//! How long a rank waits for its launcher and for the other ranks.
 
 use std::{
     io::{self, ErrorKind},

@@ -1,8 +1,7 @@
 //! PMIx, which Open MPI's launcher and others speak: by the launcher's library, loaded when a job starts.
 //!
-//! The protocol behind the library is not fixed, so there is no way without it. Since version 2 its calls are the same, and so are the
-//! parts of its types that are used here: a process is a name of 256 bytes and a number; a value is its type and, at byte 8, itself or
-//! a pointer to it.
+//! The protocol behind the library is not fixed, so there is no way without it. Since version 2 its calls are the same, and so are
+//! the parts of its types that are used here.
 
 use std::{
     ffi::{CStr, CString, c_char, c_int, c_void},

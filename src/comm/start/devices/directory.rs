@@ -41,7 +41,7 @@ impl Directory {
         Directory::Asked { ask: Box::new(ask), known: Mutex::default() }
     }
 
-    /// Publishes an address, once.
+    /// Publishes an address, once: the wire of a rank does when it can be reached. Does nothing where the launcher has published it.
     pub(in crate::comm) fn publish(&self, endpoint: usize, address: Words) {
         if let Directory::Shared(shared) = self {
             shared.publish(endpoint, address);

@@ -39,7 +39,8 @@ pub(in crate::comm) trait Devices: Sync {
     /// What is missing.
     fn check(&self) -> Result<(), Error>;
 
-    /// Opens the device of the rank with number `local` on its machine, in the rank's process.
+    /// Opens the device of a rank, in the rank's process. `local` is its number on its machine, by which ranks take devices in turns; in a
+    /// job of one machine it is the rank itself.
     ///
     /// # Errors
     /// What is missing.
@@ -50,7 +51,8 @@ pub(in crate::comm) trait Devices: Sync {
 pub(in crate::comm) trait Opened {
     type Wire: Wire + 'static;
 
-    /// The address for others.
+    /// The address for others. It is asked for where a launcher started the ranks; elsewhere the wire publishes it ([`Cluster::directory`]).
+    /// Zeros if ranks find each other without addresses.
     fn address(&self) -> Words;
 
     /// The wire by which the rank sends to other nodes.

@@ -1,8 +1,8 @@
 //! Ranks that are processes of one machine: started by a launcher (`launched`), or forked under a parent that supervises them.
 //!
-//! The parent maps the fabric and forks, so every rank finds it at the same address. It forwards what the ranks print (`output`), and
-//! watches for their ends. The first rank that fails ends the job: the others get an `Err` from whatever they wait in, have [`GRACE`]
-//! to unwind, and are then killed. Children die with the parent, also when it is killed (`PR_SET_PDEATHSIG`).
+//! The parent maps the fabric and forks, so every rank finds it at the same address. The first rank that fails ends the job: the
+//! others get an `Err` from whatever they wait in, have [`GRACE`] to unwind, and are then killed. Children die with the parent,
+//! also when it is killed (`PR_SET_PDEATHSIG`).
 //!
 //! A fork of a process with other threads would copy their locks in any state: it is refused.
 

@@ -1,6 +1,6 @@
 //! What ranks print, forwarded by the parent in whole lines.
 //!
-//! Each rank has its own pipes. Rank 0 keeps standard error if that is a terminal: progress bars are drawn there.
+//! Rank 0 keeps standard error if that is a terminal: progress bars are drawn there.
 
 use std::io::{self, IsTerminal};
 

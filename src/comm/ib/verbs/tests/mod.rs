@@ -1,5 +1,4 @@
-//! On whatever device libibverbs finds: two of soft-RoCE if there are two, else one port opened twice. Without one, a line says that the
-//! tests were skipped, and why.
+//! Tests on whatever device libibverbs finds.
 
 mod refused;
 mod traffic;

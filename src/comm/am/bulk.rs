@@ -56,7 +56,9 @@ const PROMPT: Duration = Duration::from_micros(500);
 /// What an endpoint has of bulk messages.
 #[derive(Debug, Default)]
 pub(super) struct BulkMessages {
-    pub(super) messages: BulkTable,
+    /// Those under way.
+    pub(super) messages: Slab<Then>,
+    pieces: usize,
     /// The number of the last that this rank announced.
     numbers: u64,
     /// Empty, kept for its memory.
@@ -72,16 +74,7 @@ impl BulkMessages {
         self.numbers += 1;
         self.numbers
     }
-}
 
-/// Messages under way.
-#[derive(Debug, Default)]
-pub(super) struct BulkTable {
-    messages: Slab<Then>,
-    pieces: usize,
-}
-
-impl BulkTable {
     pub(super) fn is_empty(&self) -> bool {
         self.messages.is_empty()
     }
@@ -130,7 +123,7 @@ mod tests {
 
     #[test]
     fn messages_that_were_given_up_end_like_others() {
-        let mut table = BulkTable::default();
+        let mut table = BulkMessages::default();
         let get = |token| Get { token: Token(token), piece_of: None, from: 1, len: 8 };
         let first = table.add(Then::Filled(get(5)));
         let other = table.add(Then::Filled(get(6)));
@@ -144,7 +137,7 @@ mod tests {
 
     #[test]
     fn pieces_are_counted() {
-        let mut table = BulkTable::default();
+        let mut table = BulkMessages::default();
         let whole = Arc::new(Token(1));
         let mut pieces = Vec::new();
         while table.has_room_for_a_piece() {

@@ -218,7 +218,7 @@ impl<W: Wire> Endpoint<W> {
         let mut looked = self.wire.ended(&mut ended);
         for Ended { id, len } in ended.drain(..) {
             self.found += 1;
-            if let Some(then) = self.bulk.messages.remove(id) {
+            if let Some(then) = self.bulk.remove(id) {
                 // Each is reported, whatever became of the others.
                 looked = looked.and(self.bulk_ended(then, len));
             }
@@ -270,7 +270,7 @@ impl<W: Wire> Endpoint<W> {
     /// Sends the first bytes of a long frame that was taken.
     pub(super) fn send_from_frame(&mut self, frame: Frame, len: usize, to: usize, what: FrameUse, tag: Tag) -> Result<()> {
         let bytes = frame.bytes()[..len].as_ptr();
-        let id = self.bulk.messages.add(Then::FrameSent(frame, what));
+        let id = self.bulk.add(Then::FrameSent(frame, what));
         // SAFETY: the frame's memory is on the heap and stays as it is while the table holds it.
         unsafe { self.wire.send_bulk(to, bytes, len, tag, id) }
     }
@@ -292,15 +292,12 @@ impl<W: Wire> Endpoint<W> {
 
     /// Returns true if nothing is under way that another rank would miss.
     pub(super) fn is_quiet(&self) -> bool {
-        self.crowd() == 0 && self.bulk.messages.is_empty() && self.peers.iter().all(|(_, peer)| peer.is_quiet())
+        self.crowd() == 0 && self.bulk.is_empty() && self.peers.iter().all(|(_, peer)| peer.is_quiet())
     }
 
     /// Returns true if this rank has asked for something that was not answered, or answers for others.
     pub(super) fn expects(&self) -> bool {
-        self.routes.answers_for > 1
-            || !self.origins.is_empty()
-            || !self.bulk.messages.is_empty()
-            || !self.reach.flushing.is_empty()
+        self.routes.answers_for > 1 || !self.origins.is_empty() || !self.bulk.is_empty() || !self.reach.flushing.is_empty()
     }
 
     /// Peers that have not acknowledged everything.
@@ -330,7 +327,7 @@ impl<W: Wire> Endpoint<W> {
             self.events.extend((0..gone).map(|_| given_up(token)));
         }
         self.origins.cancel(token, &mut self.events);
-        self.bulk.messages.give_up(token).into_iter().for_each(|id| self.wire.cancel(id));
+        self.bulk.give_up(token).into_iter().for_each(|id| self.wire.cancel(id));
         // At once: a wire that does not work any more ends each look before this one.
         self.look_at_bulk()
     }
@@ -345,7 +342,7 @@ impl<W: Wire> Endpoint<W> {
 impl<W> Endpoint<W> {
     /// Forgets memory that bulk messages may still read or write.
     fn abandon(&mut self) {
-        if self.bulk.messages.is_empty() {
+        if self.bulk.is_empty() {
             return;
         }
         std::mem::forget(std::mem::take(&mut self.bulk.messages));

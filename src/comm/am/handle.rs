@@ -292,7 +292,7 @@ impl<W: Wire> Endpoint<W> {
         let longest = self.limits.longest();
         let segment = self.segments.of(record.number).filter(|_| len <= longest);
         let Some(memory) = segment.and_then(|segment| segment.range(offset, len)) else { return Ok(Handled::Wrong) };
-        let id = self.bulk.messages.add(Then::Served);
+        let id = self.bulk.add(Then::Served);
         // SAFETY: inside the segment, which stays mapped while the endpoint lives; a racing access of a transfer gives each byte old
         // or new.
         unsafe { self.wire.send_bulk(from, memory, len, Tag { kind: BulkKind::Get, number: number as u64 }, id) }?;

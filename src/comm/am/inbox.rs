@@ -161,7 +161,7 @@ impl<W: Wire> Endpoint<W> {
         to: ReceivePlace<ReceivedFrame>,
     ) -> Result<Handled> {
         let message = self.peer(from).inbox.receives(len, to);
-        let id = self.bulk.messages.add(Then::Announced { from, message });
+        let id = self.bulk.add(Then::Announced { from, message });
         let tag = Tag { kind: BulkKind::Request, number: number as u64 };
         // SAFETY: the `len` bytes are a frame's on the heap, which the inbox keeps and lets nobody touch, or lie inside the
         // segment, which stays mapped while the endpoint lives; there a racing access of a transfer gives each byte old or new.
@@ -212,7 +212,7 @@ impl<W: Wire> Endpoint<W> {
         };
         let mut frame = self.bulk.frames.take_for_answer();
         let memory = frame.buffer().0;
-        let id = self.bulk.messages.add(Then::Answered { from, frame });
+        let id = self.bulk.add(Then::Answered { from, frame });
         // SAFETY: the frame's memory is on the heap; the table keeps the frame and lets nobody touch it.
         unsafe { self.wire.receive_bulk(from, memory, len, Tag { kind: BulkKind::Reply, number: number as u64 }, id) }?;
         Ok(Handled::Done)

@@ -244,12 +244,12 @@ impl<W: Wire> Endpoint<W> {
             None => Then::WentStraight(whole),
             Some(origin) => Then::CameStraight { token, origin, len: piece.len },
         };
-        let id = self.bulk.messages.add(then);
+        let id = self.bulk.add(then);
         // SAFETY: the caller's memory may be used until the completion is polled, which is when the last piece has ended; pieces do not
         // overlap. As for `begin`.
         let begun = unsafe { one_sided(&mut self.wire)?.go_straight(to, origin.is_some(), piece, id) }?;
         if !begun {
-            drop(self.bulk.messages.remove(id));
+            drop(self.bulk.remove(id));
         } else if let Some(origin) = origin {
             self.origins.begin_piece(origin);
         }

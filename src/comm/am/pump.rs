@@ -147,11 +147,11 @@ impl<W: Wire> Endpoint<W> {
                 // Bytes that come before their announcement are copied once more.
                 send_requests(peer, &mut self.wire, &mut self.outbox, &mut self.events, to)?;
             }
-            let id = self.bulk.messages.add(Then::Sent(token));
+            let id = self.bulk.add(Then::Sent(token));
             // SAFETY: the caller's memory may be read until the completion is polled.
             unsafe { self.wire.send_bulk(to, local, len, Tag { kind: BulkKind::Request, number }, id) }
         } else {
-            let id = self.bulk.messages.add(Then::Filled(Get { token, piece_of: None, from: to, len }));
+            let id = self.bulk.add(Then::Filled(Get { token, piece_of: None, from: to, len }));
             // SAFETY: the caller's memory may be written until the completion is polled.
             unsafe { self.wire.receive_bulk(to, local, len, Tag { kind: BulkKind::Get, number }, id) }
         }
@@ -185,7 +185,7 @@ impl<W: Wire> Endpoint<W> {
                 block.straight = None;
                 return Ok(Written::Some);
             }
-            if !self.bulk.messages.has_room_for_a_piece() {
+            if !self.bulk.has_room_for_a_piece() {
                 return Ok(Written::Later);
             }
         }
@@ -199,7 +199,7 @@ impl<W: Wire> Endpoint<W> {
                 if peer.credit.may_send() {
                     send_requests(peer, &mut self.wire, &mut self.outbox, &mut self.events, to)?;
                 }
-                let id = self.bulk.messages.add(Then::PieceSent { whole, to, begun: Instant::now() });
+                let id = self.bulk.add(Then::PieceSent { whole, to, begun: Instant::now() });
                 // SAFETY: the caller's memory may be used until the completion is polled, which is when the last piece has left.
                 unsafe { self.wire.send_bulk(to, local, len, Tag { kind: BulkKind::Request, number }, id) }?;
             }
@@ -207,7 +207,7 @@ impl<W: Wire> Endpoint<W> {
                 self.origins.begin_piece(origin);
                 peer.asked += len;
                 self.bulk.asked += usize::from(self.limits.is_long(len));
-                let id = self.bulk.messages.add(Then::Filled(Get { token, piece_of: Some(origin), from: to, len }));
+                let id = self.bulk.add(Then::Filled(Get { token, piece_of: Some(origin), from: to, len }));
                 // SAFETY: as above; pieces do not overlap.
                 unsafe { self.wire.receive_bulk(to, local, len, Tag { kind: BulkKind::Get, number }, id) }?;
             }

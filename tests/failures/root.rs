@@ -21,6 +21,7 @@ pub(crate) fn cases() -> Vec<Case> {
         // Rank 2 is the agent of its machine.
         case("root::a_rank_of_two_machines_that_is_killed", || one_of_two_machines_is_killed(3)),
         case("root::an_agent_of_two_machines_that_is_killed", || one_of_two_machines_is_killed(2)),
+        case("root::a_rank_of_two_machines_that_panics", one_of_two_machines_panics),
         case("root::what_is_missing_is_said", what_is_missing_is_said),
     ]
 }
@@ -97,6 +98,20 @@ fn one_of_two_machines_is_killed(victim: usize) {
     }
     let left = runner::leftovers::remove_all_but(&before);
     assert!(left.is_empty(), "the ranks left {left:?}");
+}
+
+/// All ranks name it with its words, its own and those of the other machine.
+fn one_of_two_machines_panics() {
+    let mut all = start("panics", "ib:sockets", 4, &[SECRET, ("GA_TEST_MACHINES", "2")]);
+    let end = |(child, output): &mut (Child, File)| (runner::finish(child, 4 * SOON), runner::text(output));
+    let ended: Vec<_> = all.iter_mut().map(end).collect();
+    if let Some((_, text)) = ended.iter().find(|(_, text)| text.contains("cannot be run")) {
+        runner::skip(text.trim().trim_start_matches("cannot be run: "));
+    }
+    for (status, text) in &ended {
+        assert!(status.is_some_and(|status| !status.success()), "{ended:?}");
+        assert!(text.contains("Error: rank 1 panicked: the culprit's own words"), "{ended:#?}");
+    }
 }
 
 fn what_is_missing_is_said() {

@@ -384,13 +384,18 @@ impl Conduit {
         }
     }
 
-    /// Ends the job for all ranks because of what this one did, `cause` without its number; the first cause stays.
+    /// Ends the job for all ranks because of what this one did, `cause` without its number. The first cause stays, and other machines are told
+    /// that one: this rank may only have heard of it.
     pub(crate) fn end(&self, cause: &str) {
-        self.member.fabric().end(Some(self.rank()), cause);
+        let fabric = self.member.fabric();
+        fabric.end(Some(self.rank()), cause);
         if let Some(time) = &self.time {
             time.wake_all();
         }
-        self.tell(Announcement::End { culprit: self.rank(), cause });
+        match fabric.failure() {
+            Some((Some(culprit), cause)) => self.tell(Announcement::End { culprit, cause: &cause }),
+            _ => self.tell(Announcement::End { culprit: self.rank(), cause }),
+        }
     }
 
     /// Passes a word on to other machines, if there are any.

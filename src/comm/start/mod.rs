@@ -102,10 +102,12 @@ impl Variant {
 
 /// Runs the body of a rank. Returns how it failed.
 pub(super) fn contain(body: impl FnOnce() -> Result<(), String>) -> Result<(), String> {
-    match catch_unwind(AssertUnwindSafe(body)) {
-        Ok(ended) => ended.map_err(|error| format!("returned an error: {error}")),
-        Err(panic) => Err(format!("panicked: {}", panic_text(&*panic))),
-    }
+    caught(|| body().map_err(|error| format!("returned an error: {error}")))
+}
+
+/// Runs what is around a body. Returns how that failed, or the words of the body.
+fn caught(around: impl FnOnce() -> Result<(), String>) -> Result<(), String> {
+    catch_unwind(AssertUnwindSafe(around)).unwrap_or_else(|panic| Err(format!("panicked: {}", panic_text(&*panic))))
 }
 
 /// The words of a panic.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Body, settings::Settings};
+use super::{Body, contain, settings::Settings};
 use crate::{
     comm::{
         Conduit,
@@ -57,7 +57,9 @@ fn run(
     body: &Body<'_>,
     await_others: Option<AwaitOthers<'_>>,
 ) -> Result<(), String> {
-    let outcome = leave(&conduit, body(conduit.clone(), settings.cores), await_others);
+    // A panic ends here, where the network can still tell it.
+    let outcome = contain(|| body(conduit.clone(), settings.cores));
+    let outcome = leave(&conduit, outcome, await_others);
     // Before the network: layers hold memory that it may still read.
     drop(helper);
     outcome

@@ -15,7 +15,7 @@ use crate::{
                 launched::{self, Connection, Running},
                 place::Place,
             },
-            contain,
+            caught,
             launcher::Started,
             life::{Ending, Rank},
             one_machine::{self, Joins},
@@ -64,7 +64,7 @@ pub(in crate::comm) fn run_over<P>(
         fabric.end(Some(topology.rank()), &format!("could not be started: {error}"));
     })?;
     let settings = Settings { cores: rank.cores, ..settings.clone() };
-    let outcome = contain(|| as_rank(prepared, &settings, member));
+    let outcome = caught(|| as_rank(prepared, &settings, member));
     rank.end(outcome, running)
 }
 

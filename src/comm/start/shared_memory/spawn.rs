@@ -12,7 +12,7 @@ use super::{FAILED, own_pid};
 use crate::comm::{
     kit::say::write_all,
     node::{Fabric, Member, keeping},
-    start::{contain, life::conclude, settings::Settings},
+    start::{caught, life::conclude, settings::Settings},
 };
 
 /// Forks; the child runs `main` and ends with its result, never returning from here.
@@ -49,7 +49,7 @@ pub(super) fn rank_process(
     // Before the body can fork: a child of this process must not share what the ranks do.
     let outcome = match fabric.keep_from_children() {
         Err(error) => Err(format!("could not be started: {}", keeping(error))),
-        Ok(()) => contain(|| {
+        Ok(()) => caught(|| {
             body(Member::new(fabric.clone(), settings.topology(rank), settings.cores, Some(1 + settings.threads_of_a_rank())))
         }),
     };

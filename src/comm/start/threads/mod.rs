@@ -6,7 +6,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::{
-    MAPPING, Named, PACKETS, Ranks, Variant, contain, life,
+    MAPPING, Named, PACKETS, Ranks, Variant, caught, life,
     one_machine::{self, mapping, packets},
     settings::Settings,
 };
@@ -55,7 +55,7 @@ pub(crate) fn run(settings: &Settings, body: &(dyn Fn(Member) -> Result<(), Stri
                 // The ranks' threads, their helper threads, and the one that waits below for their end.
                 let threads = settings.ranks * (1 + settings.threads_of_a_rank()) + 1;
                 let member = Member::new(fabric.clone(), settings.topology(rank), settings.cores, Some(threads));
-                conclude(rank, contain(|| body(member)));
+                conclude(rank, caught(|| body(member)));
             };
             let mut builder = std::thread::Builder::new().name(format!("rank {rank}"));
             if settings.ranks > MANY {

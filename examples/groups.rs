@@ -21,7 +21,7 @@ fn cools(group: &Group, r: f64) -> Result<f64, Error> {
     // With the two ends, which stay zero.
     let mut old = GlobalArray1::<f64>::builder(group, N + 2).name("temperature").zeros().create()?;
     let mut new = old.duplicate("next")?;
-    let mine = old.blocks(group.rank()).next().map_or(1..1, |block| {
+    let mine = old.blocks(group.member()).next().map_or(1..1, |block| {
         let (start, count) = (block.patch.start()[0], block.patch.count()[0]);
         start.max(1)..(start + count).min(N + 1).max(start.max(1))
     });
@@ -41,20 +41,20 @@ fn cools(group: &Group, r: f64) -> Result<f64, Error> {
 
 fn main() -> Result<(), Error> {
     run(|job| {
-        let group = job.split((job.rank() / SIZE) as u64)?;
+        let group = job.split(job.rank() / SIZE)?;
         let results = GlobalArray1::<f64>::builder(job, CASES).name("results").zeros().create()?;
         let cases = Counter::new(job)?;
         let mut computed = 0;
         loop {
             // One rank asks for the group.
-            let mut case = [if group.rank() == 0 { cases.fetch_add(1)? as usize } else { 0 }];
+            let mut case = [if group.member() == 0 { cases.fetch_add(1)? } else { 0 }];
             group.broadcast(0, &mut case)?;
             let [case] = case;
             if case >= CASES {
                 break;
             }
             let temperature = cools(&group, step(case))?;
-            if group.rank() == 0 {
+            if group.member() == 0 {
                 results.store(case, temperature)?;
                 computed += 1;
             }
@@ -66,7 +66,7 @@ fn main() -> Result<(), Error> {
         let error = |(case, u): (usize, &f64)| (u - left(step(case)).powi(STEPS as i32)).abs();
         let larger = |a: f64, b: f64| if a.is_nan() || b <= a { a } else { b };
         let worst = results.get(..)?.iter().enumerate().map(error).fold(0.0, larger);
-        if group.rank() == 0 {
+        if group.member() == 0 {
             println!("a group of {} computed {computed} of {CASES} cases; largest error {worst:.1e}", group.size());
         }
         if worst < 1e-12 { Ok(()) } else { Err(Error::other(format!("a temperature is wrong by {worst:e}"))) }

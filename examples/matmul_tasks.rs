@@ -20,8 +20,7 @@ fn main() -> Result<(), Error> {
         let blocks = N.div_ceil(BLOCK);
         let range = |block: usize| block * BLOCK..N.min((block + 1) * BLOCK);
         let begin = || -> Result<_, Error> {
-            let Some(task) = tasks.next_below(blocks.pow(3) as u64)? else { return Ok(None) };
-            let task = task as usize;
+            let Some(task) = tasks.next_below(blocks.pow(3))? else { return Ok(None) };
             let (i, j, k) = (range(task / blocks / blocks), range(task / blocks % blocks), range(task % blocks));
             Ok(Some((a.get_nb(s![i.clone(), k.clone()])?, b.get_nb(s![k, j.clone()])?, i, j)))
         };

@@ -29,21 +29,21 @@ fn main() -> Result<(), Error> {
         let pending = GlobalArray1::<i64>::builder(job, 1).name("pending tasks").fill(1).create()?;
         let (takes, puts) = (Counter::new(job)?, Counter::new(job)?);
         let put = |a: f64, b: f64| -> Result<(), Error> {
-            let place = puts.next_below(TASKS as u64)?.ok_or_else(|| Error::other("the queue is full"))? as usize;
+            let place = puts.next_below(TASKS)?.ok_or_else(|| Error::other("the queue is full"))?;
             queue.put(s![place, ..], &Array1::from(vec![a, b]))?;
             queue.fence()?; // the interval is there before it is ready
             ready.fetch_add(place, 1).map(|_| ())
         };
         // The next task, as soon as somebody has put it there; none if all are done.
         let take = || -> Result<Option<Array1<f64>>, Error> {
-            let Some(place) = takes.next_below(TASKS as u64)? else { return Ok(None) };
-            while ready.fetch_add(place as usize, 0)? == 0 {
+            let Some(place) = takes.next_below(TASKS)? else { return Ok(None) };
+            while ready.fetch_add(place, 0)? == 0 {
                 if pending.fetch_add(0, 0)? == 0 {
                     return Ok(None);
                 }
                 std::thread::yield_now();
             }
-            queue.get(s![place as usize, ..]).map(Some)
+            queue.get(s![place, ..]).map(Some)
         };
 
         if job.rank() == 0 {

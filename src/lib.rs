@@ -44,10 +44,10 @@
 //! | operations | kind |
 //! |---|---|
 //! | [`get`](GlobalArray::get), [`put`](GlobalArray::put), [`accumulate`](GlobalArray::accumulate) of patches; [`load`](GlobalArray::load) and [`store`](GlobalArray::store) of elements; [`gather`](GlobalArray::gather) and [`scatter`](GlobalArray::scatter) of lists | one-sided: no other rank takes part |
-//! | [`get_nb`](GlobalArray::get_nb) and its like, [`job.scope`](Job::scope) | one-sided, non-blocking: the rank computes meanwhile |
+//! | [`get_nb`](GlobalArray::get_nb) and its like, [`job.scope`](Group::scope) | one-sided, non-blocking: the rank computes meanwhile |
 //! | [`fetch_add`](GlobalArray::fetch_add), [`compare_exchange`](GlobalArray::compare_exchange), [`Counter`], [`Locks`], [`Signal`] | one-sided and atomic |
 //! | [`fill`](GlobalArray::fill), [`dot`](GlobalArray::dot), [`matmul`](GlobalArray::matmul), [`save_npy`](GlobalArray::save_npy) and the rest of the algebra | collective: all members call it |
-//! | [`owner_epoch`](GlobalArray::owner_epoch), [`read_epoch`](GlobalArray::read_epoch), [`job.epoch`](Job::epoch) | collective: each rank's part as plain memory, free of data races |
+//! | [`owner_epoch`](GlobalArray::owner_epoch), [`read_epoch`](GlobalArray::read_epoch), [`job.epoch`](Group::epoch) | collective: each rank's part as plain memory, free of data races |
 //! | [`broadcast`](Group::broadcast), [`all_reduce`](Group::all_reduce) and the like | collective, on slices |
 //!
 //! # When a write is visible
@@ -56,7 +56,7 @@
 //! |---|---|
 //! | `put`, `accumulate` or `store` returns | you may reuse the buffer; a later blocking read of these elements by the *same thread* sees them |
 //! | [`a.fence()`](GlobalArray::fence) | every rank that reads the array now sees what this rank wrote there |
-//! | [`job.fence(rank)`](Job::fence) | every rank that reads memory of `rank` now sees what this rank wrote there |
+//! | [`job.fence(rank)`](Group::fence) | every rank that reads memory of `rank` now sees what this rank wrote there |
 //! | [`job.sync()`](Group::sync) | every member sees what *all* members wrote |
 //! | an epoch begins or ends | the same, for the epoch's arrays |
 //! | [`signal.wait_at_least(..)`](Signal::wait_at_least) returns | this rank sees what the sender put here before it raised the signal |
@@ -154,7 +154,7 @@ pub use comm::Connections;
 pub use distribution::{Boundary, Side};
 pub use element::{Accumulate, AtomicInteger, Element};
 pub use error::{Error, Operation, Result};
-pub use job::{Job, Launch, Memory, Stats, Work, run};
+pub use job::{Job, Launch, Memory, Stats, run};
 pub use sync::{Counter, Group, LockGuard, Locks, Ranks, Signal, SignalTarget, Tally, Traffic, ops};
 
 /// What the benches of this repository measure below the public interface.
@@ -171,6 +171,11 @@ pub mod algebra {
     pub use crate::array::{Halve, Matmul, PatchMut, PatchRef, Summary};
 }
 
+/// Programs in virtual time: [`Group::simulation`].
+pub mod simulation {
+    pub use crate::job::{Simulation, Work};
+}
+
 /// What a network supports: [`Job::capabilities`].
 pub mod network {
     pub use crate::comm::{Capabilities, Native, Ordering, Progress};
@@ -178,7 +183,7 @@ pub mod network {
 
 /// Types of epochs: claims on a rank's own part, and the part as plain memory.
 ///
-/// [`GlobalArray::owner_epoch`] and [`GlobalArray::read_epoch`] start an epoch of one array; [`Job::epoch`] starts one of several
+/// [`GlobalArray::owner_epoch`] and [`GlobalArray::read_epoch`] start an epoch of one array; [`Group::epoch`] starts one of several
 /// arrays, or with ghost cells.
 pub mod epoch {
     pub use crate::array::{

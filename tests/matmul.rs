@@ -76,7 +76,7 @@ fn spread<T: Number>(group: &Group, layout: Layout, contents: &Array2<T>) -> Res
         }
     }
     .create()?;
-    if group.rank() == 0 {
+    if group.member() == 0 {
         array.put(.., contents)?;
     }
     Ok(array)

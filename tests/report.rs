@@ -2,7 +2,7 @@
 
 use std::{fs, path::PathBuf};
 
-use global_arrays::{Work, prelude::*};
+use global_arrays::{prelude::*, simulation::Work};
 use serde_json::Value;
 
 /// A file of a test.
@@ -32,7 +32,7 @@ fn body(job: &Job) -> Result<(), Error> {
     let mut a = GlobalArray::<f64, Ix1>::builder(job, [300]).zeros().create()?;
     job.phase("reading", || {
         a.read_epoch(|_, reader| {
-            job.work(Work::flops(8.4e9));
+            job.simulation().work(Work::flops(8.4e9));
             if job.rank() == 1 {
                 reader.get(s![..100])?;
             }

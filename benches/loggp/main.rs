@@ -1,7 +1,7 @@
 //! What a network costs between two ranks, in the terms of LogGP (A. Alexandrov, M. Ionescu, K. Schauser, C. Scheiman: *LogGP: Incorporating
 //! Long Messages into the LogP Model*, SPAA 1995), and what it takes from a rank that computes.
 //!
-//! `loggp` takes two ranks, on two nodes. It writes one line for each figure: `figure,value`. Time is [`Job::now`], so over a simulated network
+//! `loggp` takes two ranks, on two nodes. It writes one line for each figure: `figure,value`. Time is [`Group::now`], so over a simulated network
 //! it is virtual. `cargo xtask calibrate` runs it over a real network, and over a model until that gives the same figures.
 //!
 //! | figure | of rank 0, and what rank 1 does meanwhile | unit |
@@ -68,7 +68,7 @@ struct Bench<'j> {
     job: &'j Job,
     array: GlobalArray<f64, Ix2>,
     signal: Signal,
-    seen: std::cell::Cell<u64>,
+    seen: std::cell::Cell<usize>,
     /// Steps of [`compute`] in a millisecond.
     steps: f64,
 }
@@ -146,7 +146,7 @@ impl<'j> Bench<'j> {
 
     /// Waits for so many signals more.
     fn hear(&self, count: u32) -> Result<(), Error> {
-        self.seen.set(self.seen.get() + u64::from(count));
+        self.seen.set(self.seen.get() + count as usize);
         self.signal.wait_at_least(0, self.seen.get()).map(|_| ())
     }
 }

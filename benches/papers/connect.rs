@@ -1,6 +1,6 @@
 //! How long it takes to connect with a rank that computes: ARMCI-ODCM, figure 12.
 
-use global_arrays::{Work, prelude::*};
+use global_arrays::{prelude::*, simulation::Work};
 
 /// Microseconds that rank 0 needs to reach a rank that it has no connection with yet, as the mean of all of them. The others compute.
 pub(crate) fn connect(job: &Job) -> Result<Vec<(usize, f64)>, Error> {
@@ -24,7 +24,7 @@ pub(crate) fn connect(job: &Job) -> Result<Vec<(usize, f64)>, Error> {
         times.push((8, 1e6 * (all - rest) / new as f64));
     } else {
         // As long as it may take.
-        job.work(Work::flops(1e9 * job.size() as f64));
+        job.simulation().work(Work::flops(1e9 * job.size() as f64));
     }
     job.sync()?;
     Ok(times)

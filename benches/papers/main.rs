@@ -1,7 +1,7 @@
 //! The communication benchmarks of ARMCI-Gemini (A. Vishnu, J. Daily, B. Palmer: *Designing Scalable PGAS Communication Subsystems on Cray
 //! Gemini Interconnect*, HiPC 2012, section IV-B), as ordinary programs.
 //!
-//! `papers BENCHMARK` writes one line for each measurement: `benchmark,bytes,value`. Time is [`Job::now`], so over a simulated network it is
+//! `papers BENCHMARK` writes one line for each measurement: `benchmark,bytes,value`. Time is [`Group::now`], so over a simulated network it is
 //! virtual. `cargo xtask papers` runs it over the model of that machine and puts the results beside the published ones.
 //!
 //! | benchmark | figures | bytes | value |

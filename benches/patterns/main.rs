@@ -13,7 +13,7 @@
 
 use std::time::Duration;
 
-use global_arrays::{Work, prelude::*};
+use global_arrays::{prelude::*, simulation::Work};
 
 /// One line of the table.
 #[derive(Clone, Debug)]
@@ -90,7 +90,7 @@ fn begin_together(job: &Job) -> Result<Duration, Error> {
     let latest = job.all_reduce_one(job.now().as_nanos() as u64, u64::max)?;
     let begin = Duration::from_nanos(latest) + AHEAD;
     let left = begin.saturating_sub(job.now());
-    job.work(Work::flops(FLOPS * left.as_nanos() as f64));
+    job.simulation().work(Work::flops(FLOPS * left.as_nanos() as f64));
     let now = job.now();
     if now < begin || now > begin + LATE {
         return Err(Error::other(format!(

@@ -22,7 +22,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use global_arrays::{Work, prelude::*};
+use global_arrays::{prelude::*, simulation::Work};
 use ndarray::{ArrayView1, ArrayViewMut1};
 
 use crate::boxes::{Bounds, whole};

@@ -13,7 +13,7 @@
 //! Communications 184 (2013): clusters of atoms in place of atoms in the list. Their 4 × 4 became 1 × 8 for vectors of eight
 //! and the short cut-off of this fluid, where few pairs of two whole clusters interact.
 
-use global_arrays::Work;
+use global_arrays::simulation::Work;
 use pulp::{Simd, WithSimd};
 
 use crate::cluster::{Cluster, Lanes, WIDTH};

@@ -5,7 +5,7 @@
 //! one comparison; then each atom of the one cluster is held against the atoms of the other, so that an atom's row has only
 //! clusters with an atom in its own reach.
 
-use global_arrays::Work;
+use global_arrays::simulation::Work;
 use program::vectorized::vectorized;
 
 use crate::boxes::{Bounds, Level, Levels};

@@ -6,7 +6,7 @@
 
 use std::hint::spin_loop;
 
-use global_arrays::{Work, prelude::*};
+use global_arrays::{prelude::*, simulation::Work};
 
 /// How fast this rank works.
 #[derive(Debug, Clone, Copy)]
@@ -21,12 +21,12 @@ impl Pace<'_> {
     pub(crate) fn keep<R>(self, work: impl FnOnce() -> (R, Work)) -> R {
         if !self.slow {
             let (result, work) = work();
-            self.job.work(work);
+            self.job.simulation().work(work);
             return result;
         }
         let start = self.job.now();
         let (result, work) = work();
-        self.job.work(work);
+        self.job.simulation().work(work);
         let now = self.job.now();
         while self.job.now() < now + (now - start) {
             spin_loop();

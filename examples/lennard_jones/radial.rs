@@ -9,7 +9,7 @@
 use std::collections::BTreeSet;
 use std::f64::consts::PI;
 
-use global_arrays::{Work, prelude::*};
+use global_arrays::{prelude::*, simulation::Work};
 
 use crate::cluster::{Cluster, Lanes, WIDTH};
 use crate::held::Held;
@@ -72,7 +72,7 @@ impl Radial {
             let work = list.build(&pairing, &held.levels, &held.reference, self.range, &mut self.scratch);
             self.count(&list, &held.reference, &held.kinds);
             // For each pair a distance, a root and the shell.
-            job.work(work + Work::flops((12 * WIDTH * list.vectors()) as f64));
+            job.simulation().work(work + Work::flops((12 * WIDTH * list.vectors()) as f64));
         }
         self.list = list;
         self.samples += 1;

@@ -15,7 +15,7 @@
 
 use std::ops::Range;
 
-use global_arrays::{Work, epoch::OwnedPartMut, prelude::*};
+use global_arrays::{epoch::OwnedPartMut, prelude::*, simulation::Work};
 use ndarray::ArrayViewMut1;
 use program::vectorized::vectorized;
 
@@ -191,7 +191,7 @@ impl<'j> Simulation<'j> {
     /// Energies, virial and momentum of the present step. Collective.
     pub(crate) fn measure(&mut self) -> Result<Measured, Error> {
         let (half, masses) = (0.5 * self.method.step, &self.masses);
-        self.job.work(self.streamed(2));
+        self.job.simulation().work(self.streamed(2));
         let (kinetic, momentum) = self.job.epoch((self.velocities.owned(), self.forces.owned()), |(v, f)| {
             let (mut kinetic, mut momentum) = (0.0, [0.0; 3]);
             for (at, (v, f)) in v.iter().zip(f.iter()).enumerate() {
@@ -212,7 +212,7 @@ impl<'j> Simulation<'j> {
     /// Multiplies all velocities v(t) by `factor`. Collective.
     pub(crate) fn scale_velocities(&mut self, factor: f64) -> Result<(), Error> {
         let (half, masses) = (0.5 * self.method.step, &self.masses);
-        self.job.work(self.streamed(3));
+        self.job.simulation().work(self.streamed(3));
         self.job.epoch((self.velocities.owned_mut(), self.forces.owned()), |(mut v, f)| {
             for (at, (v, f)) in v.iter_mut().zip(f.iter()).enumerate() {
                 let kick = half * f / mass(masses, at);
@@ -232,7 +232,7 @@ impl<'j> Simulation<'j> {
     /// For each kind the sum of the squares of the ways that its atoms have come. Collective; only if ways are kept.
     pub(crate) fn squared_ways(&mut self) -> Result<Vec<f64>, Error> {
         let mut sums = vec![0.0; self.method.masses.len()];
-        self.job.work(self.streamed(2));
+        self.job.simulation().work(self.streamed(2));
         if let Some(origins) = &mut self.origins {
             let own = sums.clone();
             sums = self.job.epoch((self.positions.owned(), origins.owned(), self.tags.owned()), |(x, origins, tags)| {
@@ -364,7 +364,7 @@ impl<'j> Simulation<'j> {
         // All points are halved once, half of them again and so on, down to the own share: twice all in sum. The share goes on down to
         // clusters. A selection passes through its points some three times, and moves some of them.
         let levels = (own.len().max(WIDTH) / WIDTH).ilog2() as usize;
-        self.job.work(Work::bytes((4 * size_of::<Point>() * (2 * points.len() + levels * own.len())) as f64));
+        self.job.simulation().work(Work::bytes((4 * size_of::<Point>() * (2 * points.len() + levels * own.len())) as f64));
         points[own].to_vec()
     }
 }

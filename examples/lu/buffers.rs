@@ -56,7 +56,7 @@ struct Blank(Option<Vec<f64>>);
 impl Blank {
     /// For up to so many words.
     fn new(job: &Job, most: usize) -> Self {
-        Blank(job.skips().then(|| vec![0.0; most]))
+        Blank(job.simulation().skips().then(|| vec![0.0; most]))
     }
 
     /// If nothing is computed, a message of so many words.
@@ -83,8 +83,8 @@ pub(crate) struct PanelBuffers {
     there: Signal,
     free: Signal,
     /// How often each process column's signals were waited for.
-    seen: Vec<u64>,
-    freed: Vec<u64>,
+    seen: Vec<usize>,
+    freed: Vec<usize>,
 }
 
 impl PanelBuffers {
@@ -230,7 +230,7 @@ pub(crate) struct RowBuffers {
     slot: usize,
     blank: Blank,
     there: Signal,
-    uses: u64,
+    uses: usize,
 }
 
 impl RowBuffers {
@@ -256,7 +256,7 @@ impl RowBuffers {
         let slots = self.slots.as_ref().expect("several process rows");
         let (me, rows, count) = (self.rows.me, self.rows, columns.ncols());
         let width = moves.into_top.len();
-        let start = self.uses as usize % 2 * self.slot;
+        let start = self.uses % 2 * self.slot;
         let owner = rows.owner(moves.first);
         // The places in the block row that each process row fills, in their order.
         let mut fills = vec![Vec::new(); rows.processes];

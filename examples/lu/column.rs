@@ -27,7 +27,7 @@ pub(crate) struct Column {
     slot: usize,
     /// One for each round.
     there: Signal,
-    calls: u64,
+    calls: usize,
     received: Vec<f64>,
     skips: bool,
 }
@@ -43,7 +43,7 @@ impl Column {
             .transpose()?;
         let there = Signal::with_count(job, rounds.max(1))?;
         let (me, first, step) = (rows.me, columns.me, columns.processes);
-        Ok(Column { size, me, first, step, slots, slot, there, calls: 0, received: Vec::new(), skips: job.skips() })
+        Ok(Column { size, me, first, step, slots, slot, there, calls: 0, received: Vec::new(), skips: job.simulation().skips() })
     }
 
     fn rank(&self, member: usize) -> usize {
@@ -60,7 +60,7 @@ impl Team for Column {
 
     fn combine_all(&mut self, message: &mut [f64]) -> Result<(), Error> {
         let (Some(slots), len) = (&self.slots, message.len()) else { return Ok(()) };
-        let start = self.calls as usize % 2 * self.slot;
+        let start = self.calls % 2 * self.slot;
         self.calls += 1;
         self.received.resize(len, 0.0);
         let rounds = (0..).map(|round| (round, 1 << round)).take_while(|&(_, here)| here < self.size);

@@ -1,6 +1,6 @@
 //! The factorisation and the solves on a process grid; [`crate`] says how. One value of [`Rank`] on each rank.
 
-use global_arrays::{Work, prelude::*};
+use global_arrays::{prelude::*, simulation::Work};
 use ndarray::{ArrayView2, ArrayViewMut1, ArrayViewMut2, Axis as Dimension, ShapeBuilder};
 
 use crate::axis::Axis;
@@ -113,8 +113,8 @@ impl<'j> Rank<'j> {
         let (height, width) = rows.dim();
         let factored = Phases::time(self.job, &mut self.phases.panel, || {
             // Each column is subtracted from those right of it.
-            self.job.work(Work::flops(height as f64 * (width * width) as f64));
-            match self.job.skips() {
+            self.job.simulation().work(Work::flops(height as f64 * (width * width) as f64));
+            match self.job.simulation().skips() {
                 true => panel::skip(width, first, axis, &mut self.column),
                 false => panel::factor(rows.view_mut(), first, axis, &mut self.column),
             }
@@ -161,12 +161,12 @@ impl<'j> Rank<'j> {
         }
         let width = panel.factored.top.nrows();
         let below = self.rows.first_local(moves.first + width);
-        if self.job.skips() {
+        if self.job.simulation().skips() {
             // What is computed below.
             let rows = self.rows.local_extent() - below;
             let (triangle, product) = ((width * width * c.ncols()) as f64, 2.0 * (rows * c.ncols() * width) as f64);
-            Phases::time(self.job, &mut self.phases.triangle, || self.job.work(Work::flops(triangle)));
-            Phases::time(self.job, &mut self.phases.update, || self.job.work(Work::flops(product)));
+            Phases::time(self.job, &mut self.phases.triangle, || self.job.simulation().work(Work::flops(triangle)));
+            Phases::time(self.job, &mut self.phases.update, || self.job.simulation().work(Work::flops(product)));
             return;
         }
         let mut own = std::mem::take(&mut self.upper);
@@ -185,7 +185,7 @@ impl<'j> Rank<'j> {
                 });
             }
             Phases::time(self.job, &mut self.phases.triangle, || {
-                self.job.work(Work::flops((width * width) as f64 * u.ncols() as f64));
+                self.job.simulation().work(Work::flops((width * width) as f64 * u.ncols() as f64));
                 solve_unit_lower(panel.factored.top.view(), u.view_mut());
             });
             if rows.mine(moves.first) {
@@ -195,7 +195,7 @@ impl<'j> Rank<'j> {
         }
         let trailing = c.slice_mut(s![below..self.rows.local_extent(), ..]);
         Phases::time(self.job, &mut self.phases.update, || {
-            self.job.work(Work::flops(2.0 * trailing.len() as f64 * width as f64));
+            self.job.simulation().work(Work::flops(2.0 * trailing.len() as f64 * width as f64));
             multiply_subtract(trailing, panel.lower(), u.view());
         });
         self.upper = own;
@@ -267,7 +267,7 @@ impl<'j> Rank<'j> {
             let own: Array1<f64> = rows.clone().map(|row| z[self.rows.global(row)]).collect();
             let column = self.columns.first_local(first);
             let part = a.slice(s![rows, column..column + share.len()]);
-            self.job.work(Work::flops(2.0 * part.len() as f64) + Work::bytes(8.0 * part.len() as f64));
+            self.job.simulation().work(Work::flops(2.0 * part.len() as f64) + Work::bytes(8.0 * part.len() as f64));
             share.iter_mut().zip(part.columns()).for_each(|(share, column)| *share -= column.dot(&own));
         }
         self.block_of(job, a, first, &mut share, solve)
@@ -304,7 +304,7 @@ impl<'j> Rank<'j> {
         let column = self.columns.first_local(first);
         let mut own: Vec<f64> = rows.clone().map(|row| z[self.rows.global(row)]).collect();
         let block = a.slice(s![rows.clone(), column..column + solved.len()]);
-        self.job.work(Work::flops(2.0 * block.len() as f64) + Work::bytes(8.0 * block.len() as f64));
+        self.job.simulation().work(Work::flops(2.0 * block.len() as f64) + Work::bytes(8.0 * block.len() as f64));
         subtract_product(&mut own, block, solved);
         rows.zip(own).for_each(|(row, value)| z[self.rows.global(row)] = value);
     }

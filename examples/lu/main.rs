@@ -152,7 +152,7 @@ fn rank_main(job: &Job, arguments: &Arguments, system: &System) -> Result<(), Er
         .name("A")
         .hollow()
         .create()?;
-    let skips = job.skips();
+    let skips = job.simulation().skips();
     let b: Vec<f64> = match &system.given {
         _ if skips => Vec::new(),
         Some(given) => given.clone(),

@@ -1,6 +1,6 @@
 //! A factored matrix on all ranks, as `accuracy` uses it.
 
-use global_arrays::{Work, prelude::*};
+use global_arrays::{prelude::*, simulation::Work};
 use ndarray::ArrayView2;
 
 use crate::accuracy::FactoredSystem;
@@ -32,7 +32,7 @@ pub(crate) fn sums<const N: usize>(
         entries += 1.0;
         add(&mut sums, row, column, value);
     });
-    job.work(Work::flops(2.0 * N as f64 * entries));
+    job.simulation().work(Work::flops(2.0 * N as f64 * entries));
     sums.iter_mut().try_for_each(|sum| job.all_reduce(sum, ops::sum))?;
     Ok(sums)
 }

@@ -19,7 +19,7 @@
 //!
 //! No rank waits for another between the sync at the begin and that at the end.
 //!
-//! Where the job skips what is computed ([`Job::skips`]) the matrices are hollow, and this product alone is made, without multiplying.
+//! Where the job skips what is computed ([`simulation::Simulation::skips`]) the matrices are hollow, and this product alone is made, without multiplying.
 //!
 //! # Source
 //!
@@ -38,7 +38,7 @@ use std::ops::Range;
 use std::process::ExitCode;
 
 use clap::Parser;
-use global_arrays::{Work, algebra::Matmul, prelude::*};
+use global_arrays::{algebra::Matmul, prelude::*, simulation::Work};
 use program::command_line;
 
 use crate::cli::Arguments;
@@ -77,7 +77,7 @@ fn rank_main(job: &Job, arguments: &Arguments) -> Result<(), Error> {
     let mut c = blocks.c(job)?;
     let mut worker = Worker::new(blocks, job);
     let report = |seconds, library| Report { sizes, cube, network: job.network().to_owned(), seconds, library };
-    if job.skips() {
+    if job.simulation().skips() {
         // The library's product knows nothing of skipping, and would multiply what is not there.
         let mut seconds = f64::INFINITY;
         for _ in 0..arguments.rounds {
@@ -153,7 +153,7 @@ impl Worker {
         let [m, n] = [blocks.rows(place), blocks.columns(place)].map(|range| range.len());
         let depth = DEPTH.min(blocks.depth(place).len());
         let strip = || Strip { a: Array2::zeros((depth, m)).reversed_axes(), b: Array2::zeros((depth, n)), depth: 0 };
-        Worker { blocks, place, strips: [strip(), strip()], product: Array2::zeros((m, n)), skips: job.skips() }
+        Worker { blocks, place, strips: [strip(), strip()], product: Array2::zeros((m, n)), skips: job.simulation().skips() }
     }
 
     /// `c = a * b`. Collective; complete everywhere on return.
@@ -184,7 +184,7 @@ impl Worker {
                     next.fetch(scope, a, b, (&rows, &columns), following)?;
                 }
                 let depth = ready.depth;
-                job.work(Work::flops(2.0 * product.len() as f64 * depth as f64));
+                job.simulation().work(Work::flops(2.0 * product.len() as f64 * depth as f64));
                 if !skips {
                     f64::multiply(product.view_mut(), 1.0, ready.a.slice(s![.., ..depth]), ready.b.slice(s![..depth, ..]), 1.0);
                 }

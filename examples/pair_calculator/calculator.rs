@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use global_arrays::{Work, algebra::Matmul, prelude::*};
+use global_arrays::{algebra::Matmul, prelude::*, simulation::Work};
 use num_complex::Complex;
 
 use crate::larger;
@@ -68,6 +68,7 @@ impl<'j> Calculators<'j> {
             C64::multiply(product.view_mut(), ONE, a.view(), adjoint.view(), ZERO);
             // The adjoint is a copy. The conjugates of the product, if they are made, are in the cache.
             self.job
+                .simulation()
                 .work(multiplied(&product, b.ncols()) + Work::bytes((2 * size_of_val(b.as_slice().unwrap_or_default())) as f64));
             let (rows, columns) = (shape.block(pair.row), shape.block(pair.column));
             self.overlap.accumulate(s![rows.clone(), columns.clone()], ONE, &product)?;
@@ -83,12 +84,12 @@ impl<'j> Calculators<'j> {
     pub(crate) fn correct(&mut self) -> Result<f64, Error> {
         self.next.zero()?;
         self.sums.values_mut().for_each(|sum| sum.fill(ZERO));
-        self.job.work(Work::bytes((size_of::<C64>() * self.sums.values().map(Array2::len).sum::<usize>()) as f64));
+        self.job.simulation().work(Work::bytes((size_of::<C64>() * self.sums.values().map(Array2::len).sum::<usize>()) as f64));
         let mut deviation = 0.0;
         let mut add = |place: Place, factor: ndarray::ArrayView2<'_, C64>, block: &Array2<C64>| {
             let sum = self.sums.get_mut(&place).expect("a sum for each block of the pairs");
             C64::multiply(sum.view_mut(), ONE, factor, block.view(), ONE);
-            self.job.work(multiplied(sum, factor.ncols()));
+            self.job.simulation().work(multiplied(sum, factor.ncols()));
         };
         for pair in &self.pairs {
             let mut factor = block_of_overlap(&self.overlap, self.shape, *pair)?;

@@ -57,7 +57,7 @@ impl Start {
     /// # Errors
     /// One line that names the flag.
     pub fn needs_computing(&self, job: &Job, flag: &str, is_given: bool) -> Result<(), String> {
-        if is_given && job.skips() {
+        if is_given && job.simulation().skips() {
             return Err(format!("{flag} cannot be used with GA_COMPUTING=skip: nothing is computed"));
         }
         Ok(())

@@ -74,7 +74,7 @@ impl<'j> Exchange<'j> {
         let (mut a, mut left) = (stream::at(share.start), share.end - share.start);
         for round in 0..=rounds {
             if round < rounds {
-                let before = round.saturating_sub(1) as u64;
+                let before = round.saturating_sub(1);
                 others().try_for_each(|owner| self.signal.wait_at_least(ranks + owner, before))?;
                 let count = left.min(ROUND as u64);
                 left -= count;
@@ -89,7 +89,7 @@ impl<'j> Exchange<'j> {
             }
             let Some(due) = round.checked_sub(1) else { continue };
             for sender in others() {
-                self.signal.wait_at_least(sender, round as u64)?;
+                self.signal.wait_at_least(sender, round)?;
                 let at = self.slot(me, due, sender);
                 let count = self.boxes.load([at])?.min(ROUND as u64) as usize;
                 self.boxes.get_into(s![at..=at + count], &mut arrived[..=count])?;

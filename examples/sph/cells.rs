@@ -8,7 +8,7 @@
 
 use std::ops::Range;
 
-use global_arrays::Work;
+use global_arrays::simulation::Work;
 
 use crate::particle::{Fluid, Particle, Viscosity};
 use crate::tank::Wall;

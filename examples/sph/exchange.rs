@@ -18,7 +18,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use global_arrays::{Work, prelude::*};
+use global_arrays::{prelude::*, simulation::Work};
 use ndarray::{ArrayView1, ArrayViewMut1};
 
 use crate::domain::{Domain, Period, Reach, Region, wrap};
@@ -40,7 +40,7 @@ pub(crate) struct Exchange<const D: usize> {
     taken: GlobalArray<i64, Ix2>,
     arrived: Signal,
     /// How often each half's signal was raised when the last exchange in it was over.
-    expected: [u64; 2],
+    expected: [usize; 2],
     half: usize,
     /// Words of a half.
     capacity: usize,
@@ -118,7 +118,7 @@ impl<const D: usize> Exchange<D> {
         // theirs, eight of them, and images.
         let passes = (4 * size_of::<P>() * own_before + 8 * Domain::<D>::LOOKED_AT) as f64;
         let held = own_before * (8 + job.size().ilog2() as usize);
-        job.work(Work::bytes(passes) + Work::flops((4 * D * held) as f64));
+        job.simulation().work(Work::bytes(passes) + Work::flops((4 * D * held) as f64));
         // Whoever comes within the reach of ghosts, and of what moves in a step.
         (self.mine, self.reach) = (domain.region(me), domain.reach(me, 3.0 * self.support));
         drop(domain);
@@ -158,7 +158,7 @@ impl<const D: usize> Exchange<D> {
     ) -> Result<usize, Error> {
         let looked_at = outside.len();
         let (own, ghosts, outgoing) = self.sort_out(job.rank(), particles, own, outside, beside_wall)?;
-        job.work(Work::bytes((size_of::<P>() * looked_at) as f64));
+        job.simulation().work(Work::bytes((size_of::<P>() * looked_at) as f64));
         let mut parcels = Parcels::new(outgoing, P::WORDS);
         self.reserve(&mut parcels)?;
         let come = self.peers.len() as u32;
@@ -299,12 +299,12 @@ impl<const D: usize> Exchange<D> {
             }
             let at = half * self.capacity + start;
             // Written as a message, which the network reads.
-            job.work(Work::bytes((8 * len) as f64));
+            job.simulation().work(Work::bytes((8 * len) as f64));
             let message = ArrayView1::from(&parcels.words[words]);
             self.inbox.put_signal(s![to, at..at + len], message, self.arrived.at(to, half))?;
         }
         drop(parcels.words);
-        self.expected[half] += u64::from(come);
+        self.expected[half] += come as usize;
         self.arrived.wait_at_least(half, self.expected[half])?;
 
         let words = if come == 0 { 0 } else { self.came(me)?.0 };
@@ -328,7 +328,7 @@ impl<const D: usize> Exchange<D> {
         let own = particles.len();
         particles.append(&mut ghosts);
         // What came is read, and written as particles.
-        job.work(Work::bytes((16 * words) as f64));
+        job.simulation().work(Work::bytes((16 * words) as f64));
         Ok(own)
     }
 }

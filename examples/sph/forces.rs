@@ -40,7 +40,7 @@
 
 use std::ops::Range;
 
-use global_arrays::Work;
+use global_arrays::simulation::Work;
 use pulp::{Simd, WithSimd};
 
 use crate::cells::{Cells, Source};

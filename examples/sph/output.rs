@@ -31,7 +31,7 @@ impl<const D: usize, P: Moving<D>> Gathered<D, P> {
     /// Puts all ranks' particles into the array; when it returns, they are there. Collective.
     pub(crate) fn fill(&self, job: &Job, own: &[P]) -> Result<(), Error> {
         self.taken.reset(0)?;
-        let first = self.taken.fetch_add(own.len() as u64)? as usize;
+        let first = self.taken.fetch_add(own.len())?;
         let mut words = Vec::with_capacity(own.len() * P::WORDS);
         own.iter().for_each(|particle| particle.write(&mut words));
         let rows = Array2::from_shape_vec((own.len(), P::WORDS), words).map_err(Error::other)?;

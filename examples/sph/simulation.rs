@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use global_arrays::{Work, prelude::*};
+use global_arrays::{prelude::*, simulation::Work};
 
 use crate::case::Case;
 use crate::cells::{Cells, Places};
@@ -116,7 +116,7 @@ impl<'a, const D: usize> Simulation<'a, D> {
             if self.placed {
                 self.cells.arrange(&mut self.particles[..self.own]);
                 // Read and written.
-                self.job.work(Work::bytes(2.0 * size_of_val(self.own()) as f64));
+                self.job.simulation().work(Work::bytes(2.0 * size_of_val(self.own()) as f64));
             }
             self.exchange.recut(self.job, &mut self.particles, self.own, beside_wall)?
         } else {
@@ -169,7 +169,7 @@ impl<'a, const D: usize> Simulation<'a, D> {
             }
         });
         // One after the other: what streams memory does not hide behind what computes.
-        [sorted, walls, forces].into_iter().for_each(|work: Work| self.job.work(work));
+        [sorted, walls, forces].into_iter().for_each(|work: Work| self.job.simulation().work(work));
         self.exchanging += exchanged - start;
         self.computing += self.job.now() - exchanged;
         self.steps += 1;

@@ -13,7 +13,7 @@
 //! S. Adami, X. Y. Hu & N. A. Adams: *A generalized wall boundary condition for smoothed particle hydrodynamics*, J. Comput. Phys.
 //! 231 (2012), eqs. 22 to 27. There the wall's own velocity enters continuity, here the extrapolated one does.
 
-use global_arrays::Work;
+use global_arrays::simulation::Work;
 use pulp::{Simd, WithSimd};
 
 use crate::cells::Cells;

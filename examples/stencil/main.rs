@@ -17,7 +17,7 @@
 //!
 //! Along the rows the ghost cells are whole cache lines, so that the first cell of each row begins one.
 //!
-//! Where the job skips what is computed ([`Job::skips`]) the arrays are hollow: the ghost cells are filled as else, and the sweeps are declared.
+//! Where the job skips what is computed ([`simulation::Simulation::skips`]) the arrays are hollow: the ghost cells are filled as else, and the sweeps are declared.
 //!
 //! So ranks meet once in `depth` sweeps, and the cells go through memory once in `depth` sweeps. What is computed twice, at the
 //! edges of blocks, costs some percent.
@@ -110,7 +110,7 @@ fn relax(
         builder.boundaries([mode.boundary(); 3]).hollow().zeros().create()
     };
     let (mut x, mut y) = (array("x")?, array("y")?);
-    let skips = job.skips();
+    let skips = job.simulation().skips();
     if !skips {
         x.map_indexed(|cell, _| mode.first(cell))?;
     }
@@ -126,7 +126,7 @@ fn relax(
                 if !skips {
                     sweeper.run(&from.view(), &mut to.view_mut(), together);
                 }
-                job.work(sweeper.work(together));
+                job.simulation().work(sweeper.work(together));
             })?;
             std::mem::swap(&mut x, &mut y);
             left -= together;
@@ -168,7 +168,7 @@ fn converge(job: &Job, arguments: &Arguments) -> Result<Order, Error> {
     const GRIDS: usize = 4;
     let (mut n, mut sweeps) = FIRST;
     let mut order = Order::default();
-    if job.skips() {
+    if job.simulation().skips() {
         return Err(Error::other("--convergence has nothing to look at where nothing is computed"));
     }
     for _ in 0..GRIDS {

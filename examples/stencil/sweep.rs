@@ -16,7 +16,7 @@
 
 use std::ops::Range;
 
-use global_arrays::{Work, prelude::*};
+use global_arrays::{prelude::*, simulation::Work};
 use ndarray::{ArrayView3, ArrayViewMut3};
 use pulp::{Arch, Simd, WithSimd};
 
@@ -72,7 +72,7 @@ impl Sweeper {
         let ghosts = distribution.ghosts().expect("an array with ghost cells");
         let widths = [0, 1, 2].map(|axis| ghosts.widths[axis]);
         let (mut inside, mut shape) = ([0..0, 0..0, 0..0], [0; 3]);
-        if let Some(block) = array.blocks(array.group().rank()).next() {
+        if let Some(block) = array.blocks(array.group().member()).next() {
             shape = [0, 1, 2].map(|axis| block.patch.count()[axis] + 2 * widths[axis]);
             inside = [0, 1, 2].map(|axis| {
                 let (start, count, width) = (block.patch.start()[axis], block.patch.count()[axis], widths[axis]);

@@ -12,7 +12,7 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use global_arrays::{Work, prelude::*};
+use global_arrays::{prelude::*, simulation::Work};
 use ndarray::ArrayViewMut3;
 
 /// This rank's block and where its cells lie in a bordered array.
@@ -208,12 +208,12 @@ impl<'j> Team<'j> {
     /// arrays. Numbers of the rows around a cell are in the cache, and count once.
     pub(crate) fn work(&self, flops: f64, numbers: usize) {
         let cells = self.layout.count.iter().product::<usize>() as f64;
-        self.job.work(Work::flops(cells * flops) + Work::bytes(8.0 * cells * numbers as f64));
+        self.job.simulation().work(Work::flops(cells * flops) + Work::bytes(8.0 * cells * numbers as f64));
     }
 
     /// The same for what all ranks compute alike, whatever the cells.
     pub(crate) fn compute(&self, flops: usize) {
-        self.job.work(Work::flops(flops as f64));
+        self.job.simulation().work(Work::flops(flops as f64));
     }
 
     /// Sums over all ranks. Collective.

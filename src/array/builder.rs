@@ -134,7 +134,7 @@ impl<T: Element, D: Dimension> Builder<'_, T, D> {
         self
     }
 
-    /// The program does not need the contents where [`Job::skips`](crate::Job::skips) says so: what is read of the array is then meaningless, and
+    /// The program does not need the contents where [`simulation::Simulation::skips`](crate::simulation::Simulation::skips) says so: what is read of the array is then meaningless, and
     /// puts and gets take their time but move nothing. The array uses memory only for what is touched in an epoch, by atomic operations, or by
     /// operations on the whole array, and that memory is not checked against what is left. Elsewhere this changes nothing.
     pub fn hollow(mut self) -> Self {

@@ -65,7 +65,6 @@ use crate::{
     calls::{located, record::program},
     element::Element,
     error::Result,
-    job::Job,
     sync::Group,
 };
 
@@ -73,7 +72,7 @@ mod reader;
 #[cfg(test)]
 mod tests;
 
-/// What [`Job::epoch`] takes: one claim ([`GlobalArray::owned`], [`owned_mut`](GlobalArray::owned_mut),
+/// What [`Group::epoch`] takes: one claim ([`GlobalArray::owned`], [`owned_mut`](GlobalArray::owned_mut),
 /// [`ghosts`](GlobalArray::ghosts) or [`ghosts_mut`](GlobalArray::ghosts_mut)) or a tuple of up to six.
 ///
 /// Sealed.
@@ -163,10 +162,10 @@ mod sealed {
     }
 }
 
-/// A claim to read this rank's part; see [`Job::epoch`].
+/// A claim to read this rank's part; see [`Group::epoch`].
 pub struct Owned<'a, T, D>(&'a mut GlobalArray<T, D>);
 
-/// A claim to read and write this rank's part; see [`Job::epoch`].
+/// A claim to read and write this rank's part; see [`Group::epoch`].
 pub struct OwnedMut<'a, T, D>(&'a mut GlobalArray<T, D>);
 
 /// A claim to read this rank's part and its ghost cells, which the epoch fills; see [`GlobalArray::ghosts`].
@@ -209,7 +208,7 @@ macro_rules! claim {
                 let array = &*self.0;
                 // SAFETY: the module's essay: the epoch has begun, so until it ends nobody but this borrow reaches the part (in a
                 // read epoch: nobody writes it), and the borrow ends before the epoch does.
-                $part::new(unsafe { array.own_part().$slice() }, &array.distribution, array.group.rank())
+                $part::new(unsafe { array.own_part().$slice() }, &array.distribution, array.group.member())
             }
         }
     };
@@ -287,17 +286,17 @@ impl<'c, C: sealed::Each> Inside<'c, C> {
 /// # Epochs
 /// # Unchecked local access
 impl<T: Element, D: Dimension> GlobalArray<T, D> {
-    /// Claims this rank's part for reading in [`Job::epoch`].
+    /// Claims this rank's part for reading in [`Group::epoch`].
     pub fn owned(&mut self) -> Owned<'_, T, D> {
         Owned(self)
     }
 
-    /// Claims this rank's part for reading and writing in [`Job::epoch`].
+    /// Claims this rank's part for reading and writing in [`Group::epoch`].
     pub fn owned_mut(&mut self) -> OwnedMut<'_, T, D> {
         OwnedMut(self)
     }
 
-    /// Claims this rank's part and its ghost cells for reading in [`Job::epoch`]. The epoch updates the ghost cells when it starts,
+    /// Claims this rank's part and its ghost cells for reading in [`Group::epoch`]. The epoch updates the ghost cells when it starts,
     /// like [`update_ghosts`](Self::update_ghosts) but without an additional sync. During the epoch no rank can write the array.
     ///
     /// # Source
@@ -306,7 +305,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
         Ghosts(self)
     }
 
-    /// Claims this rank's part and its ghost cells for reading and writing in [`Job::epoch`]. The epoch does not update the ghost cells.
+    /// Claims this rank's part and its ghost cells for reading and writing in [`Group::epoch`]. The epoch does not update the ghost cells.
     /// What you write into a ghost cell stays there until an update fills it; beyond an open boundary, until you write it again.
     ///
     /// # Source
@@ -343,7 +342,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
             let inside = Inside::begin(&mut claim)?;
             let array = &*inside.claims.0;
             // SAFETY: the module's essay: the epoch has begun, and `body` cannot keep the part beyond its call.
-            let part = OwnedPartMut::new(unsafe { array.own_part().exclusive() }, &array.distribution, array.group.rank());
+            let part = OwnedPartMut::new(unsafe { array.own_part().exclusive() }, &array.distribution, array.group.member());
             let result = program(|| body(part));
             inside.end()?;
             Ok(result)
@@ -362,7 +361,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
             let inside = Inside::begin(&mut claim)?;
             let array = &*inside.claims.0;
             // SAFETY: the epoch has begun: until it ends nobody writes the part. The reader only gets.
-            let part = OwnedPart::new(unsafe { array.own_part().shared() }, &array.distribution, array.group.rank());
+            let part = OwnedPart::new(unsafe { array.own_part().shared() }, &array.distribution, array.group.member());
             let result = program(|| body(part, Reader(array)));
             inside.end()?;
             Ok(result)
@@ -413,12 +412,12 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
             self.check_sound("access")?;
             self.check_job("access")?;
             // SAFETY: the caller's promise.
-            Ok(OwnedPartMut::new(unsafe { self.own_part().exclusive() }, &self.distribution, self.group.rank()))
+            Ok(OwnedPartMut::new(unsafe { self.own_part().exclusive() }, &self.distribution, self.group.member()))
         })
     }
 }
 
-impl Job {
+impl Group {
     /// Runs `body` with this rank's parts of several arrays. Collective over the groups of all arrays; starts and ends with a sync.
     /// The epochs start in the order of the tuple.
     ///

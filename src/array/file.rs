@@ -75,7 +75,7 @@ impl<T: NpyElement, D: Dimension> GlobalArray<T, D> {
             self.check_sound(visit.operation)?;
             self.group.sync()?;
             let header = Header { descr: T::DESCR.into(), fortran_order: false, shape: self.shape().to_vec() }.encode();
-            let is_first = self.group.rank() == 0;
+            let is_first = self.group.member() == 0;
             let named = if is_first { Names::of(visit.path) } else { Ok(Names::default()) };
             let (mut names, named) = named.map_or_else(|failure| (Names::default(), Err(failure)), |names| (names, Ok(())));
             // All know the name before there is a file.
@@ -93,7 +93,7 @@ impl<T: NpyElement, D: Dimension> GlobalArray<T, D> {
     /// Writes the file under a temporary name, then gives it its own.
     fn save_as(&self, visit: &Visit<'_>, names: &Names, header: &[u8]) -> Result<()> {
         let mut file = None;
-        let created = match self.group.rank() {
+        let created = match self.group.member() {
             0 => self.create_file(&names.temporary, header).map(|created| file = Some(created)),
             _ => Ok(()),
         };
@@ -196,7 +196,7 @@ impl<T: NpyElement, D: Dimension> GlobalArray<T, D> {
 
     /// Calls `f` for patches that cover what this member owns, none larger than a stage; cut where the file's runs stay long.
     fn own_stages(&self, fortran_order: bool, mut f: impl FnMut(&Patch<D>) -> Result<(), Failure>) -> Result<(), Failure> {
-        for block in self.blocks(self.group.rank()) {
+        for block in self.blocks(self.group.member()) {
             let mut patches = vec![block.patch];
             while let Some(patch) = patches.pop() {
                 let count = patch.count().slice();
@@ -224,7 +224,7 @@ impl Visit<'_> {
     /// The header of the file, as member 0 sees it, and where the elements begin.
     fn header<T: NpyElement>(&self) -> Result<(Header, usize)> {
         let mut bytes = Vec::new();
-        let read = if self.group.rank() == 0 { read_header::<T>(self.path).map(|read| bytes = read) } else { Ok(()) };
+        let read = if self.group.member() == 0 { read_header::<T>(self.path).map(|read| bytes = read) } else { Ok(()) };
         self.agree(read)?;
         let bytes = self.spread(0, bytes)?;
         let header = Header::decode(&bytes).map_err(|what| self.format(what))?;
@@ -233,7 +233,7 @@ impl Visit<'_> {
 
     /// Waits for all members; the failure of the first that has one is the error of all.
     fn agree(&self, mine: Result<(), Failure>) -> Result<()> {
-        let (size, me) = (self.group.size(), self.group.rank());
+        let (size, me) = (self.group.size(), self.group.member());
         let call = fingerprint(&[text_fingerprint(self.operation), text_fingerprint(&self.path.to_string_lossy())]);
         let first = if mine.is_err() { size - me } else { 0 };
         let first = self.group.agree_values(Op::File, call, 0, 0, first as u64)?.max as usize;

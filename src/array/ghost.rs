@@ -40,7 +40,7 @@ impl<D: Dimension> Plan<D> {
     /// `None` for an array without ghost cells.
     pub(super) fn new<T: Element>(distribution: &Distribution<D>, group: &Group) -> Option<Box<Self>> {
         distribution.ghosts()?;
-        let me = group.rank();
+        let me = group.member();
         let boxes = distribution.ghost_boxes(me);
         let mut copies = Vec::new();
         if group.inner.mapped
@@ -106,7 +106,7 @@ impl<T: Element, D: Dimension> GhostUpdate<'_, T, D> {
             let part = self.array.own_part();
             for (at, get) in self.gets {
                 // Only of a part with ghost cells, which is one dense array.
-                let strides = self.array.distribution.local_strides(self.array.group.rank());
+                let strides = self.array.distribution.local_strides(self.array.group.member());
                 let values = get.wait()?;
                 part.write(at, &strides, &Source::whole(&values.view()));
             }
@@ -239,7 +239,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     fn get_ghosts(&self, plan: &Plan<D>, only: Option<(usize, Side)>) -> Result<()> {
         const OPERATION: &str = "update_ghosts";
         self.check_job(OPERATION)?;
-        let (part, strides) = (self.own_part(), self.distribution.local_strides(self.group.rank()));
+        let (part, strides) = (self.own_part(), self.distribution.local_strides(self.group.member()));
         let call = self.engine().begin(self.label(OPERATION));
         let issued = plan.boxes.iter().filter(|ghosts| wanted(ghosts, only)).try_for_each(|ghosts| {
             let at = (0..strides.ndim()).map(|axis| ghosts.local[axis] * strides[axis]).sum();
@@ -259,7 +259,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
                     .filter(|ghosts| wanted(ghosts, only))
                     .for_each(|ghosts| self.count_patch(Kind::Get, &ghosts.patch));
             }
-            let own = self.mapped_part(self.group.rank());
+            let own = self.mapped_part(self.group.member());
             for (k, member, copy) in &plan.copies {
                 if wanted(&plan.boxes[*k], only) {
                     copy.run(&own, &self.mapped_part(*member));
@@ -267,7 +267,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
             }
             return Ok(update);
         }
-        let strides = self.distribution.local_strides(self.group.rank());
+        let strides = self.distribution.local_strides(self.group.member());
         for ghosts in plan.boxes.iter().filter(|ghosts| wanted(ghosts, only)) {
             let at = (0..strides.ndim()).map(|axis| ghosts.local[axis] * strides[axis]).sum();
             update.gets.push((at, self.begin_get(&ghosts.patch, None)?));

@@ -21,12 +21,11 @@ use crate::{
     element::{Accumulate, Element},
     error::Result,
     index::{IntoPatch, Selection},
-    job::Job,
     memory::buffer::{Source, Target},
-    sync::SignalTarget,
+    sync::{Group, SignalTarget},
 };
 
-/// Issues transfers that are complete when the scope ends; see [`Job::scope`].
+/// Issues transfers that are complete when the scope ends; see [`Group::scope`].
 pub struct Scope<'env> {
     requests: RefCell<Vec<(Arc<Engine>, RequestId)>>,
     /// The place of all its transfers in the order of calls: they keep none among themselves.
@@ -39,7 +38,7 @@ pub struct Scope<'env> {
     env: PhantomData<&'env mut &'env ()>,
 }
 
-impl Job {
+impl Group {
     /// Runs `body` with a scope for transfers that borrow their buffers. On return all of them are complete, as after blocking calls.
     /// Transfers in a scope are unordered.
     ///

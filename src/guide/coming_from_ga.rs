@@ -38,7 +38,7 @@
 //! | `GA_Uses_ma`, `MA_init`, `MA_push_get`, … | – | local memory is Rust's |
 //! | `GA_Nodeid`, `GA_Nnodes` | `job.rank()`, `job.size()` | |
 //! | `GA_Cluster_nodeid`, `GA_Cluster_nprocs`, `GA_Cluster_procid` | [`Job::node`](crate::Job::node), [`Job::node_ranks`](crate::Job::node_ranks) | |
-//! | `GA_Cluster_nnodes` | – | `job.all_reduce_one(job.node(), ops::max)? + 1` |
+//! | `GA_Cluster_nnodes`, `GA_Cluster_proc_nodeid` | `job.nodes()`, `job.node_of(rank)` | also on a group, whose members they count and take |
 //! | `GA_MPI_Comm`, `GA_MPI_Comm_pgroup_default` | – | the reverse: the program passes a communicator to `Launch::run_on` (feature `mpi`), which runs a job on it |
 //! | `GA_Error` | return an `Err` from the body, or panic | ends the job on all ranks, with rank and cause, and a non-zero exit status |
 //! | `GA_Wtime` | `std::time::Instant` | |
@@ -110,12 +110,12 @@
 //! |---|---|---|
 //! | `GA_Pgroup_create` | `group.subgroup(&[0, 2, 4])`, `group.subgroup_range(0..6, 2)` | collective over those members only |
 //! | `GA_Pgroup_split_irreg` | `group.split(color)` | to reorder members: `group.split_ordered(color, key)` |
-//! | `GA_Pgroup_split` into `n` groups | `group.split((group.rank() * n / group.size()) as u64)` | groups of groups to any depth |
-//! | `GA_Pgroup_self`, `GA_Pgroup_duplicate` | `group.subgroup(&[group.rank()])`, `group.split(0)` | |
+//! | `GA_Pgroup_split` into `n` groups | `group.split(group.member() * n / group.size())` | groups of groups to any depth |
+//! | `GA_Pgroup_self`, `GA_Pgroup_duplicate` | `group.subgroup(&[group.member()])`, `group.split(0)` | |
 //! | `GA_Pgroup_destroy` | drop it | |
 //! | `GA_Pgroup_get_default`, `GA_Pgroup_set_default`, `GA_Pgroup_get_world` | – | pass `&group` or `job` |
-//! | `GA_Pgroup_nodeid`, `GA_Pgroup_nnodes` | `group.rank()`, `group.size()` | |
-//! | `GA_Pgroup_absolute_id` | `group.ranks().nth(member)` | |
+//! | `GA_Pgroup_nodeid`, `GA_Pgroup_nnodes` | `group.member()`, `group.size()` | |
+//! | `GA_Pgroup_absolute_id` | `group.rank_of(member)` | the other way: `group.member_of(rank)` |
 //! | `GA_Brdcst`, `GA_Pgroup_brdcst` | `group.broadcast(root, &mut data)` | |
 //! | `GA_Dgop`, `GA_Igop`, `GA_Pgroup_dgop`, … | `group.all_reduce(&mut data, ops::sum)` | a function in [`ops`](crate::ops), or any closure of two elements; bitwise equal results on all members. Also `reduce`, `gather`, `all_gather`, `all_to_all`, which GA lacks |
 //!

@@ -144,9 +144,9 @@
 //! use global_arrays::prelude::*;
 //! # fn main() -> Result<(), Error> {
 //! # Launch::new().ranks(4).ranks_per_node(2).network("threads").run(|job| {
-//! let node = job.split(job.node() as u64)?; // the ranks that share memory with this one
+//! let node = job.split(job.node())?; // the ranks that share memory with this one
 //! let table = GlobalArray1::<f64>::builder(&node, [10_000]).name("table").create()?;
-//! if node.rank() == 0 {
+//! if node.member() == 0 {
 //!     table.put(.., &Array1::linspace(0.0, 1.0, 10_000))?; // one rank of each node fills its copy
 //! }
 //! node.sync()?;
@@ -198,7 +198,7 @@
 //! | one rank has far more than the others | the work or the data are unbalanced | another [distribution](super::tutorial::ownership), or a [counter](super::tutorial::tasks) |
 //! | most bytes come from other ranks although each rank could work on its own | a rank works on blocks that others own | loop over [`a.blocks(rank)`](crate::GlobalArray::blocks); an [epoch](super::tutorial::epochs) |
 //! | many atomic operations | tasks are too short, or ranks wait for a lock | longer tasks; several [locks](crate::Locks) |
-//! | in flight is 0 or 1 over a network | the rank waits for each transfer | `get_nb`, or [`job.scope`](crate::Job::scope) |
+//! | in flight is 0 or 1 over a network | the rank waits for each transfer | `get_nb`, or [`job.scope`](crate::Group::scope) |
 //! | few bytes, but still slow | communication is not the cause: the time is in your code, or in waiting for a late rank | a profiler on one rank, such as `perf record -p` |
 //!
 //! A second table shows where the time goes: the time of each call, as a mean of all ranks, and the part of it that was spent waiting. This is
@@ -216,7 +216,7 @@
 //! | you see | it means | try |
 //! |---|---|---|
 //! | much time in `sync`, `barrier` or a collective, nearly all of it waiting | ranks wait for the slowest | look for who is late in a trace; balance the work |
-//! | much time in `get`, nearly all of it waiting | the network's latency, or a busy owner | larger patches, `get_nb`, [`job.scope`](crate::Job::scope) |
+//! | much time in `get`, nearly all of it waiting | the network's latency, or a busy owner | larger patches, `get_nb`, [`job.scope`](crate::Group::scope) |
 //! | much time in a call without waiting | the processor copies | larger contiguous patches |
 //! | most time between calls | your own code | a profiler |
 //!

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! This runs the unmodified program. All ranks are in one process and run one at a time. Time is *virtual*: a model of the machine says how
-//! long each message takes, and [`Job::now`](crate::Job::now) returns that time. The same program with the same input does the same things at
+//! long each message takes, and [`Group::now`](crate::Group::now) returns that time. The same program with the same input does the same things at
 //! the same times in each run.
 //!
 //! With `GA_STATS=1`, the last line on stderr shows the virtual time of the run, the number of messages and events, and a digest of all
@@ -76,12 +76,12 @@
 //! The model does not know how long your program computes. Say it:
 //!
 //! ```
-//! use global_arrays::{Work, prelude::*};
+//! use global_arrays::{prelude::*, simulation::Work};
 //! # fn main() -> Result<(), Error> {
 //! Launch::new().ranks(4).network("simulated:infiniband").run(|job| {
 //!     let begin = job.now();
 //!     // ... multiply two matrices of 500 x 500 ...
-//!     job.work(Work::flops(2.0 * 500.0_f64.powi(3)));
+//!     job.simulation().work(Work::flops(2.0 * 500.0_f64.powi(3)));
 //!     job.sync()?;
 //!     if job.rank() == 0 {
 //!         println!("{:.3} ms", 1e3 * (job.now() - begin).as_secs_f64());
@@ -95,7 +95,7 @@
 //! Over other networks, `work` does nothing. `GA_COMPUTING=measured` takes instead what your processor needs between the calls of each rank, and
 //! `measured:0.5` half of that; such runs differ from each other. `GA_COMPUTING=zero` leaves communication alone.
 //!
-//! `GA_COMPUTING=skip` is for a problem that is too large to compute or to store here. A program that knows it ([`Job::skips`](crate::Job::skips))
+//! `GA_COMPUTING=skip` is for a problem that is too large to compute or to store here. A program that knows it ([`simulation::Simulation::skips`](crate::simulation::Simulation::skips))
 //! says what it would compute, but does not, and creates its large arrays as [`hollow`](crate::Builder::hollow): they use no memory as long as nobody touches them in an epoch, and
 //! transfers, updates of ghost cells and algebra take their time but move nothing. The examples `lu`, `stencil` and `matmul` do so.
 //!
@@ -109,7 +109,7 @@
 //! cargo xtask scale --program ~/bin/my-program --network my-machine.toml --ranks 1..256 -- my arguments
 //! ```
 //!
-//! The time is that of the phases that the program names ([`Job::phase`](crate::Job::phase)), or of the whole run if it names none.
+//! The time is that of the phases that the program names ([`Group::phase`](crate::Group::phase)), or of the whole run if it names none.
 //! With `--resume`, it measures only the numbers of ranks that the table does not have yet.
 //!
 //! # How good are the predictions?

@@ -181,7 +181,7 @@ impl Launch {
     }
 
     /// Writes a timeline of all ranks into a file when the job ends successfully: calls with their waits, and the computing that
-    /// [`Job::work`] declares. Its name ends in `.json`; <https://ui.perfetto.dev> shows it.
+    /// [`simulation::Simulation::work`] declares. Its name ends in `.json`; <https://ui.perfetto.dev> shows it.
     ///
     /// All ranks together keep the first million slices of time, at some 150 bytes each, and as much again while they are written; a line says
     /// how many are missing. Elements of mapped memory have no slices, but take the longer path that `stats` takes, some 50 ns more each.
@@ -228,10 +228,10 @@ impl Launch {
 
     /// What computing takes over a simulated network:
     ///
-    /// * `declared`: what the program says by [`Job::work`], at the speed of the modelled processor.
+    /// * `declared`: what the program says by [`simulation::Simulation::work`], at the speed of the modelled processor.
     /// * `measured`, or `measured:2.5`: what each rank takes here between its calls, times a factor. Not the same in each run.
     /// * `zero`: no time. What remains is communication.
-    /// * `skip`: what the program says, but it computes nothing; see [`Job::skips`].
+    /// * `skip`: what the program says, but it computes nothing; see [`simulation::Simulation::skips`].
     pub fn computing(mut self, name: impl Into<String>) -> Self {
         self.computing = Some(name.into());
         self

@@ -16,11 +16,11 @@ use std::{num::NonZero, sync::Arc};
 pub use launch::Launch;
 pub use memory::Memory;
 pub use report::Stats;
-pub use time::Work;
+pub use time::{Simulation, Work};
 
 use crate::{
-    calls::{located, record},
-    comm::{Capabilities, Conduit, engine::Label},
+    calls::record,
+    comm::{Capabilities, Conduit},
     error::{Error, Result},
     sync::{Group, JobState, Op},
 };
@@ -104,6 +104,12 @@ impl Job {
         self.world.settle(Op::End, 0)
     }
 
+    /// The calling rank's number in the job.
+    #[must_use]
+    pub fn rank(&self) -> usize {
+        self.world.member()
+    }
+
     /// The number of the node on which this rank runs.
     #[must_use]
     pub fn node(&self) -> usize {
@@ -135,24 +141,6 @@ impl Job {
     #[must_use]
     pub fn network(&self) -> &str {
         &self.network
-    }
-
-    /// Makes everything that this rank put or accumulated at `rank` visible there.
-    ///
-    /// One-sided. It sends nothing if completion implies visibility (ARMCI-Gemini, Theorem 1).
-    ///
-    /// # Errors
-    /// An operation that failed since the last fence, or the end of the job.
-    #[track_caller]
-    pub fn fence(&self, rank: usize) -> Result<()> {
-        located(move || {
-            if rank >= self.size() {
-                return Err(Error::argument("fence", format_args!("rank {rank} of {}", self.size())));
-            }
-            let label = Label::new("(all arrays)", "fence");
-            self.inner.engine.check("fence")?;
-            self.inner.engine.fence(Some(rank), &label)
-        })
     }
 }
 

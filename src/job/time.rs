@@ -2,14 +2,13 @@
 
 use std::{ops::Add, time::Duration};
 
-use super::Job;
-use crate::calls::record;
+use crate::{calls::record, comm::Conduit, sync::Group};
 
-/// How much a rank has computed, for [`Job::work`].
+/// How much a rank has computed, for [`Simulation::work`].
 ///
 /// # Examples
 /// ```
-/// use global_arrays::Work;
+/// use global_arrays::simulation::Work;
 /// let (m, n, k) = (100.0, 200.0, 50.0);
 /// let product = Work::flops(2.0 * m * n * k) + Work::bytes(8.0 * (m * k + k * n + 2.0 * m * n));
 /// assert_eq!(product, Work::bytes(440_000.0) + Work::flops(2e6));
@@ -56,38 +55,12 @@ impl Add for Work {
     }
 }
 
-impl Job {
+impl Group {
     /// Time since the job began, as this rank sees it: real time, or virtual time over a simulated network. Use it for whatever a program
     /// measures of itself. Local.
     #[must_use]
     pub fn now(&self) -> Duration {
-        self.inner.conduit().now()
-    }
-
-    /// Whether the program is to leave out what it computes (`GA_COMPUTING=skip`, over a simulated network only). It then only says what it
-    /// would compute, by [`work`](Self::work), and communicates as if it had. Arrays that it creates as
-    /// [`hollow`](crate::Builder::hollow) have no contents; all other communication brings what was sent. So a run shows the communication
-    /// and the time of a problem that is too large to be computed or stored here. Local.
-    ///
-    /// # Examples
-    /// ```
-    /// use global_arrays::{Work, prelude::*};
-    /// # fn main() -> Result<(), Error> {
-    /// Launch::new().ranks(4).network("simulated:gemini").computing("skip").run(|job| {
-    ///     let n = 100_000; // 80 GB
-    ///     let a = GlobalArray::<f64, Ix2>::builder(job, [n, n]).hollow().create()?;
-    ///     let row = a.get(s![job.rank(), ..])?; // takes the time of 800 kB
-    ///     if !job.skips() {
-    ///         assert!(row.sum().is_finite());
-    ///     }
-    ///     job.work(Work::flops(n as f64));
-    ///     job.sync()
-    /// })
-    /// # }
-    /// ```
-    #[must_use]
-    pub fn skips(&self) -> bool {
-        self.inner.conduit().skips()
+        self.conduit().now()
     }
 
     /// Runs `body` as a phase of the program with a name. `GA_STATS=1` has a table of times for each phase, and a trace shows it. A phase in
@@ -107,22 +80,65 @@ impl Job {
         record::phase(name, body)
     }
 
+    /// What a program may ask and say where time is virtual.
+    #[must_use]
+    pub fn simulation(&self) -> Simulation<'_> {
+        Simulation(self.conduit())
+    }
+
+    fn conduit(&self) -> &Conduit {
+        self.inner.engine().conduit()
+    }
+}
+
+/// What a program may ask and say over a simulated network, which runs it in virtual time on a model of a machine; see
+/// [its page](crate::guide::virtual_cluster). Over other networks it changes nothing. [`Group::simulation`] returns it.
+#[derive(Clone, Copy, Debug)]
+pub struct Simulation<'a>(&'a Conduit);
+
+impl Simulation<'_> {
+    /// Whether the program is to leave out what it computes (`GA_COMPUTING=skip`, over a simulated network only). It then only says what it
+    /// would compute, by [`work`](Self::work), and communicates as if it had. Arrays that it creates as
+    /// [`hollow`](crate::Builder::hollow) have no contents; all other communication brings what was sent. So a run shows the communication
+    /// and the time of a problem that is too large to be computed or stored here. Local.
+    ///
+    /// # Examples
+    /// ```
+    /// use global_arrays::{prelude::*, simulation::Work};
+    /// # fn main() -> Result<(), Error> {
+    /// Launch::new().ranks(4).network("simulated:gemini").computing("skip").run(|job| {
+    ///     let n = 100_000; // 80 GB
+    ///     let a = GlobalArray::<f64, Ix2>::builder(job, [n, n]).hollow().create()?;
+    ///     let row = a.get(s![job.rank(), ..])?; // takes the time of 800 kB
+    ///     if !job.simulation().skips() {
+    ///         assert!(row.sum().is_finite());
+    ///     }
+    ///     job.simulation().work(Work::flops(n as f64));
+    ///     job.sync()
+    /// })
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn skips(&self) -> bool {
+        self.0.skips()
+    }
+
     /// Says that this rank has computed so much. Over a simulated network it takes the time that the machine's model says, the longer of
     /// those of its operations and of its accesses to memory. Over others the call does nothing. Local.
     ///
     /// # Examples
     /// ```
-    /// use global_arrays::{Work, prelude::*};
+    /// use global_arrays::{prelude::*, simulation::Work};
     /// # fn main() -> Result<(), Error> {
     /// Launch::new().ranks(2).network("simulated:gemini").run(|job| {
     ///     let begin = job.now();
-    ///     job.work(Work::flops(8.4e9));
+    ///     job.simulation().work(Work::flops(8.4e9));
     ///     assert!((job.now() - begin).as_secs_f64() >= 1.0);
     ///     job.sync()
     /// })
     /// # }
     /// ```
     pub fn work(&self, work: Work) {
-        record::work(|| self.inner.conduit().compute(work.flops, work.bytes));
+        record::work(|| self.0.compute(work.flops, work.bytes));
     }
 }

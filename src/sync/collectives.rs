@@ -80,7 +80,7 @@ impl Group {
             self.chunked::<T>(Op::Broadcast, root as u64, data.len(), |post, range| {
                 let part = &mut data[range];
                 // The number of the root's node travels in the word of the box: nobody keeps a table of where members are.
-                let word = if self.rank() == root {
+                let word = if self.member() == root {
                     FULL + nodes.number as u32
                 } else if relative > 0 {
                     // The parent is the one without our highest bit.
@@ -116,7 +116,7 @@ impl Group {
     pub fn reduce<T: Element>(&self, root: usize, data: &mut [T], op: impl Fn(T, T) -> T) -> Result<()> {
         located(move || {
             self.check_root("reduce", root)?;
-            let (size, me) = (self.size(), self.rank());
+            let (size, me) = (self.size(), self.member());
             let relative = (me + size - root) % size;
             let mut other = Vec::new();
             self.chunked::<T>(Op::Reduce, root as u64, data.len(), |post, range| {
@@ -164,7 +164,7 @@ impl Group {
     #[track_caller]
     pub fn all_reduce<T: Element>(&self, data: &mut [T], op: impl Fn(T, T) -> T) -> Result<()> {
         located(move || {
-            let me = self.rank();
+            let me = self.member();
             let rounds = self.inner.scratch.rounds();
             let core = 1 << rounds;
             let extra = self.size() - core;
@@ -217,9 +217,9 @@ impl Group {
     pub fn gather<T: Element>(&self, root: usize, data: &[T]) -> Result<Option<Vec<T>>> {
         located(move || {
             self.check_root("gather", root)?;
-            let mut all = vec![T::zeroed(); if self.rank() == root { data.len() * self.size() } else { 0 }];
+            let mut all = vec![T::zeroed(); if self.member() == root { data.len() * self.size() } else { 0 }];
             self.collect(Op::Gather, root as u64, data, &mut all)?;
-            Ok((self.rank() == root).then_some(all))
+            Ok((self.member() == root).then_some(all))
         })
     }
 
@@ -250,7 +250,7 @@ impl Group {
     #[track_caller]
     pub fn all_to_all<T: Element>(&self, data: &[T]) -> Result<Vec<T>> {
         located(move || {
-            let (size, me) = (self.size(), self.rank());
+            let (size, me) = (self.size(), self.member());
             if !data.len().is_multiple_of(size) {
                 return Err(Error::argument(
                     "all_to_all",
@@ -288,7 +288,7 @@ impl Group {
 
     /// The blocks of all members, each of which passes on what it has to the members 1, 2, 4 ... behind it, round and round.
     fn collect_by_doubling<T: Element>(&self, data: &[T], all: &mut [T]) -> Result<()> {
-        let (size, me, block) = (self.size(), self.rank(), size_of_val(data));
+        let (size, me, block) = (self.size(), self.member(), size_of_val(data));
         let (post, _entered) = self.begin::<T>(Op::AllGather, 0, data.len())?;
         post.again()?;
         let all: &mut [u8] = bytemuck::cast_slice_mut(all);
@@ -480,10 +480,10 @@ mod tests {
                 for round in 0..3_u64 {
                     // The first one has number zero, and its boxes were never used.
                     let late = |a: u64, b: u64| {
-                        std::thread::sleep(Duration::from_millis(if group.rank() == 0 { 20 } else { 0 }));
+                        std::thread::sleep(Duration::from_millis(if group.member() == 0 { 20 } else { 0 }));
                         a + b
                     };
-                    assert_eq!(group.all_reduce_one(group.rank() as u64 + round, late)?, 6 + 4 * round);
+                    assert_eq!(group.all_reduce_one(group.member() as u64 + round, late)?, 6 + 4 * round);
                 }
                 assert_eq!(group.inner.sequence.load(Ordering::Relaxed), 2);
                 Ok::<(), Error>(())

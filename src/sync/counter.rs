@@ -1,5 +1,7 @@
 //! A shared counter with fetch-and-add, the usual way to hand out tasks.
 
+use std::ops::Range;
+
 use super::{Group, SharedWords};
 use crate::{calls::located, comm::AtomicOp, error::Result};
 
@@ -14,11 +16,11 @@ use crate::{calls::located, comm::AtomicOp, error::Result};
 /// Launch::new().ranks(2).network("threads").run(|job| {
 ///     let tasks = Counter::new(job)?;
 ///     let mut mine = 0;
-///     while let Some(_task) = tasks.next_below(100)? {
-///         mine += 1; // task `_task` is mine alone
+///     for task in tasks.below(100) {
+///         mine += task?; // no other rank gets this number
 ///     }
-///     assert_eq!(job.all_reduce_one(mine, ops::sum)?, 100);
-///     Ok::<(), global_arrays::Error>(())
+///     assert_eq!(job.all_reduce_one(mine, ops::sum)?, 99 * 100 / 2);
+///     job.sync()
 /// })
 /// # }
 /// ```
@@ -55,7 +57,7 @@ impl Counter {
         })
     }
 
-    /// Adds `increment` and returns the old value. One-sided and atomic.
+    /// Adds `increment` and returns the old value. One-sided, atomic, wrapping.
     ///
     /// # Errors
     /// The end of the job.
@@ -66,8 +68,8 @@ impl Counter {
     #[doc(alias = "NGA_Read_inc")]
     #[inline(always)]
     #[track_caller]
-    pub fn fetch_add(&self, increment: u64) -> Result<u64> {
-        self.words.fetch_add(self.owner, 0, increment)
+    pub fn fetch_add(&self, increment: usize) -> Result<usize> {
+        self.words.fetch_add(self.owner, 0, increment as u64).map(|old| old as usize)
     }
 
     /// Takes the next number; `None` if it is not below `limit`. Each number goes to exactly one caller. One-sided and atomic.
@@ -76,9 +78,51 @@ impl Counter {
     /// The end of the job.
     #[inline(always)]
     #[track_caller]
-    pub fn next_below(&self, limit: u64) -> Result<Option<u64>> {
+    pub fn next_below(&self, limit: usize) -> Result<Option<usize>> {
         let next = self.fetch_add(1)?;
         Ok((next < limit).then_some(next))
+    }
+
+    /// Takes the next `len` numbers, or as many as are below `limit`; `None` if there are none. One-sided and atomic. Longer chunks make
+    /// fewer calls; shorter ones spread uneven tasks better.
+    ///
+    /// # Errors
+    /// The end of the job.
+    ///
+    /// # Panics
+    /// If `len` is 0.
+    ///
+    /// # Examples
+    /// ```
+    /// use global_arrays::prelude::*;
+    /// # fn main() -> Result<(), Error> {
+    /// Launch::new().ranks(2).network("threads").run(|job| {
+    ///     let tasks = Counter::new(job)?;
+    ///     let mut mine = 0;
+    ///     while let Some(chunk) = tasks.next_chunk(100, 8)? {
+    ///         mine += chunk.len();
+    ///     }
+    ///     assert_eq!(job.all_reduce_one(mine, ops::sum)?, 100);
+    ///     job.sync()
+    /// })
+    /// # }
+    /// ```
+    #[track_caller]
+    pub fn next_chunk(&self, limit: usize, len: usize) -> Result<Option<Range<usize>>> {
+        assert!(len > 0, "a chunk has at least one number");
+        let start = self.fetch_add(len)?;
+        Ok((start < limit).then(|| start..limit.min(start.saturating_add(len))))
+    }
+
+    /// The numbers that this rank takes, one by one, until none below `limit` is left; see [`next_below`](Self::next_below). A failure is
+    /// the last item.
+    pub fn below(&self, limit: usize) -> impl Iterator<Item = Result<usize>> + '_ {
+        let mut failed = false;
+        std::iter::from_fn(move || {
+            let next = if failed { None } else { self.next_below(limit).transpose() };
+            failed |= matches!(next, Some(Err(_)));
+            next
+        })
     }
 
     /// The current value. One-sided.
@@ -86,8 +130,8 @@ impl Counter {
     /// # Errors
     /// The end of the job.
     #[track_caller]
-    pub fn get(&self) -> Result<u64> {
-        located(move || self.words.atomic(self.owner, 0, AtomicOp::Load, 0, 0))
+    pub fn get(&self) -> Result<usize> {
+        located(move || Ok(self.words.atomic(self.owner, 0, AtomicOp::Load, 0, 0)? as usize))
     }
 
     /// Sets the counter for the next round. Collective: all members must arrive before any can count again.
@@ -95,12 +139,12 @@ impl Counter {
     /// # Errors
     /// Members in different collectives; the end of the job.
     #[track_caller]
-    pub fn reset(&self, value: u64) -> Result<()> {
+    pub fn reset(&self, value: usize) -> Result<()> {
         located(move || {
             let group = self.words.group();
             group.barrier()?;
-            if group.rank() == self.owner {
-                self.words.atomic(self.owner, 0, AtomicOp::Swap, value, 0)?;
+            if group.member() == self.owner {
+                self.words.atomic(self.owner, 0, AtomicOp::Swap, value as u64, 0)?;
             }
             group.barrier()
         })

@@ -83,8 +83,8 @@ impl Group {
             if list.iter().any(|&member| is_twice(member)) {
                 return wrong(format!("the list {list:?} names a member twice"));
             }
-            if !list.contains(&self.rank()) {
-                return wrong(format!("member {} is not in the list {list:?} that it calls with", self.rank()));
+            if !list.contains(&self.member()) {
+                return wrong(format!("member {} is not in the list {list:?} that it calls with", self.member()));
             }
             self.create(inner.members.some(list, |list| inner.job.conduit().one_copy(list)))
         })
@@ -126,8 +126,8 @@ impl Group {
             if stride == 0 {
                 return Err(what("the step must not be 0"));
             }
-            if !range.contains(&self.rank()) || !(self.rank() - range.start).is_multiple_of(stride) {
-                return Err(what(&format!("member {}, which calls, is not among them", self.rank())));
+            if !range.contains(&self.member()) || !(self.member() - range.start).is_multiple_of(stride) {
+                return Err(what(&format!("member {}, which calls, is not among them", self.member())));
             }
             let len = range.len().div_ceil(stride);
             // With one member the step may be beyond the members.
@@ -180,7 +180,7 @@ impl Group {
     /// # Source
     /// GA: `GA_Pgroup_split_irreg`; `GA_Pgroup_split` into n groups of consecutive ranks is `color = rank * n / size`.
     #[track_caller]
-    pub fn split(&self, color: u64) -> Result<Group> {
+    pub fn split(&self, color: usize) -> Result<Group> {
         located(move || self.split_ordered(color, 0))
     }
 
@@ -197,9 +197,9 @@ impl Group {
     /// use global_arrays::prelude::*;
     /// # fn main() -> Result<(), Error> {
     /// Launch::new().ranks(6).network("threads").run(|job| {
-    ///     let half = job.split_ordered(job.rank() as u64 / 3, -(job.rank() as i64))?;
-    ///     assert_eq!(half.rank(), 2 - job.rank() % 3);
-    ///     let alone = half.split(half.rank() as u64)?;
+    ///     let half = job.split_ordered(job.rank() / 3, -(job.rank() as isize))?;
+    ///     assert_eq!(half.member(), 2 - job.rank() % 3);
+    ///     let alone = half.split(half.member())?;
     ///     assert_eq!(alone.ranks().collect::<Vec<_>>(), [job.rank()]);
     ///     job.sync()
     /// })
@@ -209,13 +209,13 @@ impl Group {
     /// # Source
     /// `MPI_Comm_split`.
     #[track_caller]
-    pub fn split_ordered(&self, color: u64, key: i64) -> Result<Group> {
+    pub fn split_ordered(&self, color: usize, key: isize) -> Result<Group> {
         located(move || {
             // Two's complement.
-            let pairs = self.all_gather(&[color, key as u64])?;
+            let pairs = self.all_gather(&[color, key as usize])?;
             let (pairs, _) = pairs.as_chunks::<2>();
             let mut list: Vec<usize> = (0..self.size()).filter(|&member| pairs[member][0] == color).collect();
-            list.sort_by_key(|&member| pairs[member][1] as i64);
+            list.sort_by_key(|&member| pairs[member][1] as isize);
             self.subgroup(&list)
         })
     }

@@ -1,7 +1,7 @@
 //! Groups: ordered sets of ranks that share arrays and make collective calls.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, HashSet},
     ops::Range,
     sync::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError,
@@ -199,10 +199,53 @@ impl Group {
         self.inner.size
     }
 
-    /// The calling rank's number in this group; for a job, its rank.
+    /// The calling rank's number in this group. In the group of all ranks, which a [`Job`](crate::Job) is, it equals the rank.
     #[must_use]
-    pub fn rank(&self) -> usize {
+    pub fn member(&self) -> usize {
         self.inner.me
+    }
+
+    /// The rank in the job of a member.
+    ///
+    /// # Panics
+    /// If there is no such member.
+    #[must_use]
+    #[track_caller]
+    pub fn rank_of(&self, member: usize) -> usize {
+        assert!(member < self.size(), "there is no member {member} in a group of {}", self.size());
+        self.inner.rank_of(member)
+    }
+
+    /// The member that a rank of the job is, if it is one. Takes a search where the group was made from a list.
+    ///
+    /// # Source
+    /// `MPI_Group_translate_ranks`.
+    #[must_use]
+    pub fn member_of(&self, rank: usize) -> Option<usize> {
+        self.inner.members.member(rank)
+    }
+
+    /// The number of the node on which a member runs, the same in every group of the job.
+    ///
+    /// # Panics
+    /// If there is no such member.
+    ///
+    /// # Source
+    /// GA: `GA_Cluster_proc_nodeid`.
+    #[must_use]
+    #[track_caller]
+    pub fn node_of(&self, member: usize) -> usize {
+        self.inner.engine().conduit().topology().node(self.rank_of(member))
+    }
+
+    /// The number of nodes on which members run. Local; it looks at each member.
+    ///
+    /// # Source
+    /// GA: `GA_Cluster_nnodes`.
+    #[must_use]
+    pub fn nodes(&self) -> usize {
+        let topology = self.inner.engine().conduit().topology();
+        self.ranks().map(|rank| topology.node(rank)).collect::<HashSet<_>>().len()
     }
 
     /// The members' ranks in the job, in the group's order.
@@ -246,6 +289,23 @@ impl Group {
     #[track_caller]
     pub fn barrier(&self) -> Result<()> {
         located(move || self.agree(Op::Barrier, 0))
+    }
+
+    /// Makes everything that this rank put or accumulated at a member visible there. One-sided.
+    ///
+    /// It sends nothing if completion implies visibility (ARMCI-Gemini, Theorem 1).
+    ///
+    /// # Errors
+    /// A member that does not exist; an operation that failed since the last fence; the end of the job.
+    #[track_caller]
+    pub fn fence(&self, member: usize) -> Result<()> {
+        located(move || {
+            if member >= self.size() {
+                return Err(Error::argument("fence", format_args!("member {member} of a group of {}", self.size())));
+            }
+            self.inner.engine().check("fence")?;
+            self.inner.engine().fence(Some(self.inner.rank_of(member)), &Label::new("(all arrays)", "fence"))
+        })
     }
 
     #[inline]

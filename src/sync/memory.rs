@@ -44,7 +44,7 @@ impl JobState {
         if group.agree_values(Op::Commit, 2, u64::from(!surely), 0, 0)?.sum == 0 {
             return Ok(());
         }
-        let first_here = here.member(0) == group.rank();
+        let first_here = here.member(0) == group.member();
         let left = if first_here { self.left() } else { Available { bytes: u64::MAX, limit: Limit::MemAvailable } };
         let mine: [u64; 5] = [machine as u64, asked, need, left.bytes, left.limit as u64];
         let all = group.all_gather(&[mine])?;

@@ -1,6 +1,6 @@
 //! Point-to-point notification: data first, then the signal.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::{Group, SharedWords};
 use crate::{
@@ -16,7 +16,7 @@ use crate::{
 ///
 /// # Limits
 /// A member must look at its signal, with [`wait_at_least`](Self::wait_at_least) or [`count`](Self::count), before others have raised it
-/// 2³² times more. The count then has no other limit than its 64 bits; if it does not look, the count misses a multiple of 2³².
+/// 2³² times more. The count then has no other limit than a `usize`; if it does not look, the count misses a multiple of 2³².
 ///
 /// # Examples
 /// ```
@@ -37,7 +37,7 @@ use crate::{
 pub struct Signal {
     words: SharedWords,
     /// Of each signal of this member, the count when it was last looked at.
-    looked: Box<[AtomicU64]>,
+    looked: Box<[AtomicUsize]>,
 }
 
 /// One signal of one member; returned by [`Signal::at`].
@@ -92,7 +92,7 @@ impl SignalTarget<'_> {
     }
 }
 
-struct Waiting<'a>(&'a Signal, usize, u64);
+struct Waiting<'a>(&'a Signal, usize, usize);
 
 impl Waiter for Waiting<'_> {
     fn operation(&self) -> String {
@@ -142,7 +142,7 @@ impl Signal {
     pub fn with_count(group: impl AsRef<Group>, count: usize) -> Result<Self> {
         located(move || {
             let words = SharedWords::create(group.as_ref(), count, "signal")?;
-            Ok(Signal { words, looked: (0..count).map(|_| AtomicU64::new(0)).collect() })
+            Ok(Signal { words, looked: (0..count).map(|_| AtomicUsize::new(0)).collect() })
         })
     }
 
@@ -158,7 +158,7 @@ impl Signal {
     /// # Errors
     /// A signal that does not exist; all other ranks have ended, so none of them can raise it; a deadlock; the end of the job.
     #[track_caller]
-    pub fn wait_at_least(&self, index: usize, count: u64) -> Result<()> {
+    pub fn wait_at_least(&self, index: usize, count: usize) -> Result<()> {
         located(move || {
             self.check(index)?;
             let engine = self.words.group().inner.engine();
@@ -172,7 +172,7 @@ impl Signal {
     /// # Errors
     /// A signal that does not exist; the end of the job.
     #[track_caller]
-    pub fn count(&self, index: usize) -> Result<u64> {
+    pub fn count(&self, index: usize) -> Result<usize> {
         located(move || {
             self.check(index)?;
             let engine = self.words.group().inner.engine();
@@ -183,14 +183,14 @@ impl Signal {
     }
 
     /// The count of a signal of this rank. The word holds its low half and only grows, so it is as little ahead of the last look as can be.
-    fn total(&self, index: usize) -> u64 {
+    fn total(&self, index: usize) -> usize {
         // Acquire: another thread's look came before this load of the word, which is then no older than that look's.
         let before = self.looked[index].load(Ordering::Acquire);
         let more = self.words.own_word(index).load().wrapping_sub(before as u32);
         if more == 0 {
             return before;
         }
-        let now = before + u64::from(more);
+        let now = before + more as usize;
         self.looked[index].fetch_max(now, Ordering::AcqRel).max(now)
     }
 
@@ -216,7 +216,7 @@ mod tests {
             let mut total = 0;
             for more in [0, 1, u32::MAX >> 1, 1, u32::MAX, 5, 3_000_000_000, u32::MAX, u32::MAX, 1 << 31] {
                 signal.words.own_word(1).add(more);
-                total += u64::from(more);
+                total += more as usize;
                 signal.wait_at_least(1, total)?;
                 signal.wait_at_least(1, 0)?;
                 assert_eq!((signal.count(0)?, signal.count(1)?), (0, total));

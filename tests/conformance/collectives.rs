@@ -97,7 +97,7 @@ pub(crate) fn all_gather_of_many(job: &Job) -> Result<(), Error> {
     for group in [job.split(0)?, job.subgroup(&backward)?, job.subgroup_range(0..job.size(), 1)?] {
         for len in [0, 1, 3, 250, 5000] {
             let of = |member: usize, k: usize| (member * 10_000 + k) as u32;
-            let mine: Vec<u32> = (0..len).map(|k| of(group.rank(), k)).collect();
+            let mine: Vec<u32> = (0..len).map(|k| of(group.member(), k)).collect();
             let all = group.all_gather(&mine)?;
             let expected = (0..group.size()).flat_map(|member| (0..len).map(move |k| of(member, k)));
             assert!(all.iter().copied().eq(expected), "all-gather of {len} among {}", group.size());

@@ -24,7 +24,7 @@ fn reset<D: Dimension>(job: &Job, array: &mut GlobalArray<i64, D>) -> Result<(),
 
 /// Each cell of this rank's part, after an update of the ghost cells that `wanted` chooses by where they lie beyond the block.
 fn check<D: Dimension>(array: &GlobalArray<i64, D>, view: ArrayView<'_, i64, D>, wanted: impl Fn(&[Option<Side>]) -> bool) {
-    let me = array.group().rank();
+    let me = array.group().member();
     let Some(block) = array.blocks(me).next() else {
         assert!(view.is_empty());
         return;

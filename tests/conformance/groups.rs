@@ -3,14 +3,14 @@
 use global_arrays::prelude::*;
 
 pub(crate) fn split(job: &Job) -> Result<(), Error> {
-    let color = (job.rank() % 3) as u64;
+    let color = job.rank() % 3;
     let group = job.split(color)?;
     let expected: Vec<usize> = (0..job.size()).filter(|rank| rank % 3 == job.rank() % 3).collect();
     assert_eq!(group.ranks().collect::<Vec<_>>(), expected);
     assert_eq!(group.all_gather(&[job.rank() as u64])?, expected.iter().map(|&rank| rank as u64).collect::<Vec<_>>());
     // A group of a group, and of one.
-    let alone = group.split(group.rank() as u64)?;
-    assert_eq!((alone.size(), alone.rank()), (1, 0));
+    let alone = group.split(group.member())?;
+    assert_eq!((alone.size(), alone.member()), (1, 0));
     assert_eq!(alone.all_reduce_one(5_i32, ops::sum)?, 5);
     alone.sync()?;
     group.sync()?;
@@ -20,7 +20,7 @@ pub(crate) fn split(job: &Job) -> Result<(), Error> {
 pub(crate) fn another_order(job: &Job) -> Result<(), Error> {
     let backwards: Vec<usize> = (0..job.size()).rev().collect();
     let group = job.subgroup(&backwards)?;
-    assert_eq!(group.rank(), job.size() - 1 - job.rank());
+    assert_eq!(group.member(), job.size() - 1 - job.rank());
     let mut data = [job.rank() as u64];
     group.broadcast(0, &mut data)?;
     assert_eq!(data[0], job.size() as u64 - 1, "member 0 is the last rank");
@@ -43,7 +43,7 @@ pub(crate) fn another_order(job: &Job) -> Result<(), Error> {
     let alone = job.subgroup_range(job.rank()..size, size + 1)?;
     assert_eq!(alone.ranks().collect::<Vec<_>>(), [job.rank()]);
     // Every second one of a group in another order, and in one that is no range.
-    if group.rank().is_multiple_of(2) {
+    if group.member().is_multiple_of(2) {
         let half = group.subgroup_range(0..size, 2)?;
         assert!(half.ranks().eq(backwards.iter().copied().step_by(2)));
         assert_eq!(half.all_gather(&[job.rank()])?, half.ranks().collect::<Vec<_>>());
@@ -56,7 +56,7 @@ pub(crate) fn another_order(job: &Job) -> Result<(), Error> {
 
 pub(crate) fn arrays(job: &Job) -> Result<(), Error> {
     let world = GlobalArray::<i64, Ix1>::builder(job, [20]).zeros().create()?;
-    let group = job.split((job.rank() % 2) as u64)?;
+    let group = job.split(job.rank() % 2)?;
     let a = GlobalArray::<i64, Ix2>::builder(&group, [8, 10]).name("half").zeros().create()?;
     let tasks = Counter::new(&group)?;
     let locks = Locks::with_count(&group, 3)?;
@@ -106,7 +106,7 @@ pub(crate) fn lists_in_groups_of_opposite_orders(job: &Job) -> Result<(), Error>
 pub(crate) fn in_a_loop(job: &Job) -> Result<(), Error> {
     let mut after_some = 0;
     for round in 0..60_u64 {
-        let group = job.split((job.rank() as u64 + round) % 2)?;
+        let group = job.split((job.rank() + round as usize) % 2)?;
         let a = GlobalArray::<u64, Ix1>::builder(&group, [100_000]).fill(round).create()?;
         assert_eq!(a.get(..)?.sum(), 100_000 * round);
         group.barrier()?;
@@ -137,23 +137,23 @@ pub(crate) fn in_a_loop(job: &Job) -> Result<(), Error> {
 
 /// Groups of groups of groups, in orders of their own, with arrays and counters on each depth, used in turn.
 pub(crate) fn three_deep(job: &Job) -> Result<(), Error> {
-    let backwards = |group: &Group| -(group.rank() as i64);
-    let first = job.split_ordered(job.rank() as u64 % 2, backwards(job))?;
-    let second = first.split_ordered(first.rank() as u64 * 2 / first.size() as u64, backwards(&first))?;
-    let third = second.split_ordered(second.rank() as u64 % 2, 0)?;
+    let backwards = |group: &Group| -(group.member() as isize);
+    let first = job.split_ordered(job.rank() % 2, backwards(job))?;
+    let second = first.split_ordered(first.member() * 2 / first.size(), backwards(&first))?;
+    let third = second.split_ordered(second.member() % 2, 0)?;
     let groups: [&Group; 4] = [job.as_ref(), &first, &second, &third];
     let same_parity: Vec<usize> = (0..job.size()).rev().filter(|rank| rank % 2 == job.rank() % 2).collect();
     assert_eq!(first.ranks().collect::<Vec<_>>(), same_parity);
-    let half = same_parity.iter().enumerate().filter(|(at, _)| at * 2 / first.size() == first.rank() * 2 / first.size());
+    let half = same_parity.iter().enumerate().filter(|(at, _)| at * 2 / first.size() == first.member() * 2 / first.size());
     assert!(second.ranks().eq(half.map(|(_, &rank)| rank).rev()), "{:?}", second.ranks());
-    assert!(third.ranks().eq(second.ranks().enumerate().filter(|(at, _)| at % 2 == second.rank() % 2).map(|(_, rank)| rank)));
+    assert!(third.ranks().eq(second.ranks().enumerate().filter(|(at, _)| at % 2 == second.member() % 2).map(|(_, rank)| rank)));
     // Each depth in turn, from the smallest group outwards and back.
     let made = |group: &Group| GlobalArray::<u64, Ix2>::builder(group, [6, 7]).tiled([2, 3]).zeros().create();
     let arrays = [made(groups[3])?, made(groups[0])?, made(groups[2])?, made(groups[1])?];
     let counters = [Counter::new(&third)?, Counter::new(job)?, Counter::new(&second)?, Counter::new(&first)?];
     for round in 0..3_u64 {
         for ((array, counter), group) in arrays.iter().zip(&counters).zip([3, 0, 2, 1].map(|depth| groups[depth])) {
-            while counter.next_below((round + 1) * 12)?.is_some() {
+            while counter.next_below((round as usize + 1) * 12)?.is_some() {
                 array.accumulate(s![1..5, ..], 1, &Array2::ones([4, 7]))?;
             }
             group.sync()?;
@@ -165,12 +165,12 @@ pub(crate) fn three_deep(job: &Job) -> Result<(), Error> {
         job.barrier()?;
     }
     // A group of one has arrays and collectives of its own, and a group of its own.
-    let alone = third.split_ordered(third.rank() as u64, 5)?.subgroup(&[0])?;
+    let alone = third.split_ordered(third.member(), 5)?.subgroup(&[0])?;
     let mut own = GlobalArray::<i32, Ix1>::builder(&alone, [5]).restrict([0]).fill(job.rank() as i32).create()?;
     own.owner_epoch(|mut part| part.iter_mut().for_each(|x| *x += 1))?;
     assert_eq!(own.sum()?, 5 * (job.rank() as i32 + 1));
     // Some of a group, of whom each makes the same list, while the others wait in a collective of the parent.
-    if first.size() > 2 && first.rank() != 1 {
+    if first.size() > 2 && first.member() != 1 {
         let list: Vec<usize> = (0..first.size()).filter(|&member| member != 1).collect();
         let some = first.subgroup(&list)?;
         assert_eq!(some.all_reduce_one(1_u64, ops::sum)?, first.size() as u64 - 1);

@@ -269,7 +269,7 @@ fn nodes_are_reached_by_their_agents() {
                 signal.at(at, 0).notify()?;
                 counter.fetch_add(1)?;
             }
-            signal.wait_at_least(0, size as u64 - 1)?;
+            signal.wait_at_least(0, size - 1)?;
             job.sync()?;
             let others = (size * (size - 1) / 2 - rank) as u64;
             let own = a.get(rank * WORDS..(rank + 1) * WORDS)?;
@@ -277,7 +277,7 @@ fn nodes_are_reached_by_their_agents() {
             assert_eq!(own[0], size as u64 - 1);
             assert!(sums.iter().all(|&sum| sum == others), "sums on rank {rank}");
             assert!(marks.iter().enumerate().all(|(k, &mark)| mark == if k == rank { 0 } else { 7 }), "marks on rank {rank}");
-            assert_eq!(counter.get()?, (size * (size - 1)) as u64);
+            assert_eq!(counter.get()?, size * (size - 1));
             let counts = job.stats().and_then(|stats| stats.connections()).expect("a network that connects");
             let nodes = size.div_ceil(per_node);
             let here = (size - rank / per_node * per_node).min(per_node);

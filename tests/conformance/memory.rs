@@ -32,7 +32,7 @@ pub(crate) fn in_a_loop(job: &Job) -> Result<(), Error> {
 
 /// One group, whose arrays are dropped and destroyed, the older one after the newer one was made: memory does not grow.
 pub(crate) fn in_groups(job: &Job) -> Result<(), Error> {
-    let group = job.split(job.rank() as u64 % 2)?;
+    let group = job.split(job.rank() % 2)?;
     let new = |len: usize, value: u64| GlobalArray::<u64, Ix1>::builder(&group, [len]).fill(value).create();
     let mut last = new(5000, 0)?;
     let mut after_some = None;
@@ -139,7 +139,7 @@ fn forgotten(job: &Job, array: &GlobalArray<u64, Ix1>, value: u64) -> Result<(),
 
 /// What a rank still puts into an array that is dropped or destroyed never lands in the next one, which lies where it lay.
 pub(crate) fn used_again(job: &Job) -> Result<(), Error> {
-    let group = job.split(job.rank() as u64 % 2)?;
+    let group = job.split(job.rank() % 2)?;
     for round in 0..12_u64 {
         for group in [job, &group] as [&Group; 2] {
             let new = || GlobalArray::<u64, Ix1>::builder(group, [16 * group.size()]).fill(round).create();

@@ -12,10 +12,10 @@ pub(crate) fn counters(job: &Job) -> Result<(), Error> {
             while let Some(task) = counter.next_below(200)? {
                 mine.push(task);
             }
-            let sum = job.all_reduce_one(mine.iter().sum::<u64>(), ops::sum)?;
-            let count = job.all_reduce_one(mine.len() as u64, ops::sum)?;
+            let sum = job.all_reduce_one(mine.iter().sum::<usize>(), ops::sum)?;
+            let count = job.all_reduce_one(mine.len(), ops::sum)?;
             assert_eq!((sum, count), (199 * 100, 200), "round {round}");
-            assert_eq!(counter.get()?, 200 + job.size() as u64);
+            assert_eq!(counter.get()?, 200 + job.size());
             counter.reset(0)?;
         }
     }
@@ -81,7 +81,7 @@ pub(crate) fn locks_are_distinct(job: &Job) -> Result<(), Error> {
 
 /// Data go round a ring, each step told by a signal.
 pub(crate) fn signals(job: &Job) -> Result<(), Error> {
-    const ROUNDS: u64 = 50;
+    const ROUNDS: usize = 50;
     let (me, size) = (job.rank(), job.size());
     let n = 64;
     let a = GlobalArray::<u64, Ix2>::builder(job, [size, n]).min_block([1, n]).zeros().create()?;
@@ -90,10 +90,10 @@ pub(crate) fn signals(job: &Job) -> Result<(), Error> {
     let owner = |row: usize| a.owner([row, 0]);
     assert_eq!(owner(me)?, me, "one row for each rank");
     for round in 1..=ROUNDS {
-        let value = round * 100 + me as u64;
+        let value = (round * 100 + me) as u64;
         a.put_signal(s![next, ..], &Array1::from_elem(n, value), data.at(next, 0))?;
         data.wait_at_least(0, round)?;
-        let expected = round * 100 + before as u64;
+        let expected = (round * 100 + before) as u64;
         assert!(a.get(s![me, ..])?.iter().all(|&x| x == expected), "round {round}");
         // The one before may write again.
         taken.at(before, 1).notify()?;
@@ -106,11 +106,11 @@ pub(crate) fn signals(job: &Job) -> Result<(), Error> {
 
 /// Whatever a patch and the caller's view look like, its data are there before their signal, and elements of others too.
 pub(crate) fn signals_of_patches(job: &Job) -> Result<(), Error> {
-    const ROUNDS: u64 = 10;
+    const ROUNDS: usize = 10;
     /// Rows that one rank writes, and columns that one rank owns.
     const ROWS: usize = 8;
     const COLUMNS: usize = 6;
-    const PUTS: u64 = 7;
+    const PUTS: usize = 7;
     let (me, size) = (job.rank(), job.size());
     let (next, before) = ((me + 1) % size, (me + size - 1) % size);
     let a = GlobalArray::<u32, Ix2>::builder(job, [ROWS * size, COLUMNS * size]).grid([1, size]).zeros().create()?;
@@ -148,7 +148,7 @@ pub(crate) fn signals_of_patches(job: &Job) -> Result<(), Error> {
             assert_eq!(there, expected, "round {round}, rows from {}", i.start - rows);
             Ok(())
         };
-        let patches: [(_, _, usize); PUTS as usize] = [
+        let patches: [(_, _, usize); PUTS] = [
             (0..2, mine.clone(), 1),
             (2..4, mine.clone(), 1),
             (4..6, own..own + 1, 1),
@@ -173,16 +173,16 @@ pub(crate) fn signals_of_patches(job: &Job) -> Result<(), Error> {
 
 /// Any number of ranks may raise one signal.
 pub(crate) fn signals_of_many(job: &Job) -> Result<(), Error> {
-    const TIMES: u64 = 40;
+    const TIMES: usize = 40;
     let signal = Signal::with_count(job, 2)?;
     for _ in 0..TIMES {
         signal.at(0, 1).notify()?;
     }
     if job.rank() == 0 {
-        signal.wait_at_least(1, TIMES * job.size() as u64)?;
+        signal.wait_at_least(1, TIMES * job.size())?;
     }
     job.sync()?;
-    let expected = if job.rank() == 0 { TIMES * job.size() as u64 } else { 0 };
+    let expected = if job.rank() == 0 { TIMES * job.size() } else { 0 };
     assert_eq!((signal.count(0)?, signal.count(1)?), (0, expected));
     job.sync()
 }

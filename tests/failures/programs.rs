@@ -87,7 +87,7 @@ const BODIES: &[(&str, Body)] = &[
             a.get(there)?;
             job.sync()?;
             if round % 8 == 0 {
-                job.split(u64::from(rank % 2 == 0))?.barrier()?;
+                job.split(usize::from(rank % 2 == 0))?.barrier()?;
                 compute(0.05);
             }
         }
@@ -122,7 +122,7 @@ const BODIES: &[(&str, Body)] = &[
     ("returns_while_others_sync", |job| if job.rank() == CULPRIT { Ok(()) } else { job.sync() }),
     ("returns_while_others_meet_in_a_group", |job| {
         let pair = job.rank().min(1) == job.rank();
-        let group = job.split(u64::from(pair))?;
+        let group = job.split(usize::from(pair))?;
         if job.rank() == CULPRIT { Ok(()) } else { group.barrier() }
     }),
     ("returns_while_others_make_a_group", |job| if job.rank() == 0 { job.subgroup(&[0, 1]).map(drop) } else { Ok(()) }),

@@ -18,7 +18,7 @@
 //! * D. J. Price, J. Comput. Phys. 227 (2008): conductivity with this signal velocity.
 //! * J. J. Monaghan, J. Comput. Phys. 136 (1997): signal velocities.
 
-use global_arrays::{Work, prelude::*};
+use global_arrays::{prelude::*, simulation::Work};
 
 use crate::gas::kernel;
 use crate::gas::tube::{GAMMA, Particle, Tube};

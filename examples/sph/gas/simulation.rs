@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use global_arrays::{Work, prelude::*};
+use global_arrays::{prelude::*, simulation::Work};
 
 use crate::case::share;
 use crate::checkpoint::{Saved, State};
@@ -99,7 +99,7 @@ impl<'a> Simulation<'a> {
             // A NaN fails too.
             sound &= moved.abs() < farthest && particles[k].energy > 0.0;
         });
-        self.job.work(work);
+        self.job.simulation().work(work);
         self.exchanging += exchanged - start;
         self.computing += self.job.now() - exchanged;
         self.steps += 1;
@@ -123,7 +123,7 @@ impl<'a> Simulation<'a> {
         } else {
             let mut outside = Vec::new();
             self.exchange.inner().numbers_outside(&particles[..own], &mut outside);
-            self.job.work(Work::bytes(size_of_val(&particles[..own]) as f64));
+            self.job.simulation().work(Work::bytes(size_of_val(&particles[..own]) as f64));
             self.exchange.step(self.job, particles, own, &mut outside, everywhere)
         }
     }

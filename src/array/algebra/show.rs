@@ -58,7 +58,7 @@ impl<T: Element + Display, D: Dimension> GlobalArray<T, D> {
 
     pub(super) fn write_text(&self, operation: &'static str, from: &Operand<'_, T, D>, to: impl Write) -> Result<()> {
         self.enter(operation, &[from.fingerprint()])?;
-        let written = if self.group.rank() == 0 {
+        let written = if self.group.member() == 0 {
             let (axes, len) = (from.patch.ndim(), from.patch.len());
             let mut text = Text { from, operation, shape: from.shape(), in_full: len < MANY, to, row: Vec::new() };
             // ndarray shows any array without elements by its brackets only.

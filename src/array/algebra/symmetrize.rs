@@ -113,7 +113,7 @@ impl<T: Halve> GlobalArray<T, Ix2> {
         let edge = if self.group.inner.direct { EDGE } else { FAR_EDGE };
         let area = (edge * edge).min(self.len());
         let mut buffers = [vec![T::zeroed(); area], vec![T::zeroed(); area]];
-        for block in self.distribution.blocks(self.group.rank()) {
+        for block in self.distribution.blocks(self.group.member()) {
             let [rows, columns] = [0, 1].map(|axis| {
                 let start = block.patch.start()[axis];
                 start..start + block.patch.count()[axis]
@@ -144,7 +144,7 @@ impl<T: Halve> GlobalArray<T, Ix2> {
         let (start, strides) = (block.patch.start(), block.strides);
         let offset = block.offset + (rows.start - start[0]) * strides[0] + (columns.start - start[1]) * strides[1];
         let count = Dim([rows.len(), columns.len()]);
-        let piece = Piece { member: self.group.rank(), offset, strides, start: Dim([rows.start, columns.start]), count };
+        let piece = Piece { member: self.group.member(), offset, strides, start: Dim([rows.start, columns.start]), count };
         self.read_box(&piece, &mut self.box_view(&count, own));
         // Column-major boxes are row-major ones of the transposed shape.
         let by_rows = self.distribution.order() == Order::RowMajor;

@@ -20,7 +20,7 @@ use crate::{
 impl<T: Element, D: Dimension> GlobalArray<T, D> {
     /// The pieces of a patch that this rank owns. The whole array is walked by this rank's blocks, not by everybody's.
     pub(super) fn own_pieces<'a>(&'a self, patch: &'a Patch<D>) -> impl Iterator<Item = Piece<D>> + 'a {
-        let me = self.group.rank();
+        let me = self.group.member();
         let whole = self.is_whole(patch);
         let blocks = whole.then(|| self.distribution.blocks(me)).into_iter().flatten().map(move |block| Piece {
             member: me,

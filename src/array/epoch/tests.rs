@@ -8,7 +8,7 @@ use std::{
 use ndarray::Ix1;
 
 use super::*;
-use crate::{Error, Launch};
+use crate::{Error, Job, Launch};
 
 type Fail = fn(&Job, &mut GlobalArray<f64, Ix1>, &mut GlobalArray<f64, Ix1>) -> Result<()>;
 

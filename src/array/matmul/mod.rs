@@ -131,7 +131,7 @@ impl<T: Matmul> GlobalArray<T, Ix2> {
         let group = self.group.clone();
         let _doing = Doing::new(&group, OPERATION, (self.id, &self.name));
         group.agree(Op::Algebra, call)?;
-        let (member, members) = (group.rank(), group.size());
+        let (member, members) = (group.member(), group.size());
         let spans = span::owned(&self.distribution, patch, member);
         let outcome = self.owner_epoch(|mut part| {
             let by_blas = kernel::is_by_blas::<T>()?;

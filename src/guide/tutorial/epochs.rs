@@ -26,7 +26,7 @@
 //!
 //! # Several arrays
 //!
-//! [`job.epoch`](crate::Job::epoch) takes a tuple of claims: [`owned`](crate::GlobalArray::owned) to read a part,
+//! [`job.epoch`](crate::Group::epoch) takes a tuple of claims: [`owned`](crate::GlobalArray::owned) to read a part,
 //! [`owned_mut`](crate::GlobalArray::owned_mut) to write it.
 //!
 //! ```

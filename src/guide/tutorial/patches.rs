@@ -69,7 +69,7 @@
 //! Over a network a `get` waits for the data. [`get_nb`](crate::GlobalArray::get_nb) returns a handle at once;
 //! [`wait`](crate::transfer::Get::wait) returns the data. [`put_nb`](crate::GlobalArray::put_nb) and
 //! [`accumulate_nb`](crate::GlobalArray::accumulate_nb) take ownership of the buffer and keep it until it is sent. To lend buffers
-//! instead, use [`job.scope`](crate::Job::scope).
+//! instead, use [`job.scope`](crate::Group::scope).
 //!
 //! ```
 //! use global_arrays::prelude::*;

@@ -5,7 +5,7 @@
 //! | after | guarantee |
 //! |---|---|
 //! | `put`, `accumulate` or `store` returns | a later blocking read of these elements *by the same thread* sees them |
-//! | [`a.fence()`](crate::GlobalArray::fence) or [`job.fence(rank)`](crate::Job::fence) | every rank that reads now sees what *this rank* wrote |
+//! | [`a.fence()`](crate::GlobalArray::fence) or [`job.fence(rank)`](crate::Group::fence) | every rank that reads now sees what *this rank* wrote |
 //! | [`job.sync()`](crate::Group::sync) | every rank sees what *all ranks* wrote |
 //! | an epoch begins or ends ([page 5](super::epochs)) | the same as a sync |
 //! | [`signal.wait_at_least(…)`](crate::Signal::wait_at_least) | this rank sees what the sender put here before it raised the signal |

@@ -78,7 +78,7 @@ fn send_in_every_way(job: &Job) -> Result<(), Error> {
     // A word that all change, a group made by mail, a reduction.
     counter.fetch_add(1)?;
     locks.lock(0)?.unlock()?;
-    let pair = job.split(u64::from(rank.is_multiple_of(2)))?;
+    let pair = job.split(usize::from(rank.is_multiple_of(2)))?;
     pair.sync()?;
     let mut sum = [rank as u64; 3];
     job.all_reduce(&mut sum, ops::sum)?;
@@ -238,7 +238,7 @@ fn locks_in_opposite_orders_are_a_deadlock_between_machines() {
     let said = deadlock(&[0, 1, 1], Slow::Nothing, |job| {
         let locks = Locks::with_count(job, 8)?;
         let Some(pair) = pair(job, [0, 2])? else { return job.sync() };
-        let own = [3, 5][pair.rank()];
+        let own = [3, 5][pair.member()];
         let held = locks.lock(own)?;
         pair.barrier()?;
         locks.lock(8 - own)?.unlock()?;

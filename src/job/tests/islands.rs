@@ -49,12 +49,12 @@ fn agreements_cross_islands() {
     for ranks in [1, 2, 3, 4, 5, 7] {
         on_adapters(ranks, |job| {
             // A leader in the middle, nodes torn apart in the order, nodes of one member.
-            let scattered = job.split_ordered(0, (job.rank() * 3 % 7) as i64)?;
-            let odd = job.split(u64::from(job.rank() % 3 == 0))?;
+            let scattered = job.split_ordered(0, (job.rank() * 3 % 7) as isize)?;
+            let odd = job.split(usize::from(job.rank() % 3 == 0))?;
             let groups: [&Group; 3] = [job, &scattered, &odd];
             for round in 0..40_u64 {
                 for group in groups {
-                    let mine = 1 << group.rank();
+                    let mine = 1 << group.member();
                     let agreed = group.agree_values(crate::sync::Op::Barrier, 0, mine, mine, mine + round)?;
                     let all = (1 << group.size()) - 1;
                     assert_eq!((agreed.sum, agreed.union, agreed.max), (all, all, (1 << (group.size() - 1)) + round));
@@ -70,7 +70,7 @@ fn agreements_cross_islands() {
 fn barriers_wait_for_everybody() {
     on_adapters(7, |job| {
         let a = GlobalArray::<u64, Ix1>::builder(job, [7]).zeros().create()?;
-        let order = job.split_ordered(0, -(job.rank() as i64))?;
+        let order = job.split_ordered(0, -(job.rank() as isize))?;
         for round in 1..20 {
             if round as usize % 7 == job.rank() {
                 std::thread::sleep(Duration::from_millis(1));
@@ -92,20 +92,20 @@ fn barriers_wait_for_everybody() {
 fn collectives_cross_islands() {
     for ranks in [2, 3, 5, 7] {
         on_adapters(ranks, |job| {
-            let scattered = job.split_ordered(0, (job.rank() * 3 % 7) as i64)?;
+            let scattered = job.split_ordered(0, (job.rank() * 3 % 7) as isize)?;
             for group in [job as &Group, &scattered] {
                 for root in 0..group.size() {
                     let mut data = [0; 1000];
-                    if group.rank() == root {
+                    if group.member() == root {
                         data = std::array::from_fn(|k| (k * ranks + root) as u64);
                     }
                     group.broadcast(root, &mut data)?;
                     assert!(data.iter().enumerate().all(|(k, &x)| x == (k * ranks + root) as u64), "root {root}");
-                    let mut sums = [group.rank() as u64 + root as u64; 100];
+                    let mut sums = [group.member() as u64 + root as u64; 100];
                     group.all_reduce(&mut sums, ops::sum)?;
                     assert_eq!(sums, [((ranks - 1) * ranks / 2 + ranks * root) as u64; 100]);
                 }
-                let all = group.all_gather(&[group.rank(); 10])?;
+                let all = group.all_gather(&[group.member(); 10])?;
                 assert!(all.iter().enumerate().all(|(k, &member)| member == k / 10));
             }
             job.sync()
@@ -121,12 +121,12 @@ fn data_come_before_their_signal() {
         let (next, before) = ((job.rank() + 1) % 4, (job.rank() + 3) % 4);
         for round in 1..=50_u64 {
             a.put_signal(s![512 * next..512 * (next + 1)], &Array1::from_elem(512, round), signals.at(next, 0))?;
-            signals.wait_at_least(0, round)?;
+            signals.wait_at_least(0, round as usize)?;
             let here = a.get(s![512 * job.rank()..512 * (job.rank() + 1)])?;
             assert!(here.iter().all(|&x| x == round), "{here}");
             // What came has been read.
             signals.at(before, 1).notify()?;
-            signals.wait_at_least(1, round)?;
+            signals.wait_at_least(1, round as usize)?;
         }
         // All raise the same one.
         job.sync()?;
@@ -150,7 +150,7 @@ fn forgotten_puts_come_before_a_signal() {
                 std::mem::forget(a.put_nb(at..at + 8, Array1::from_elem(8, round))?);
             }
             signal.at(next, 0).notify()?;
-            signal.wait_at_least(0, round)?;
+            signal.wait_at_least(0, round as usize)?;
             let here = a.get(64 * job.rank()..64 * (job.rank() + 1))?;
             assert!(here.iter().all(|&x| x == round), "round {round}: {here}");
             job.barrier()?;
@@ -182,7 +182,7 @@ fn counters_lose_nothing() {
     on_islands(|job| {
         let counter = Counter::new(job)?;
         let times = together(job, |_| counter.fetch_add(1).map(|_| ()))?;
-        assert_eq!(counter.get()?, times as u64);
+        assert_eq!(counter.get()?, times as usize);
         job.sync()
     });
 }
@@ -251,7 +251,7 @@ fn accumulates_of_the_world_and_of_an_island_do_not_meet() {
 }
 
 fn accumulates_that_must_not_meet(job: &Job) -> Result<(), Error> {
-    let island = job.split(job.rank() as u64 / 2)?;
+    let island = job.split(job.rank() / 2)?;
     let wide = GlobalArray::<i64, Ix1>::builder(job, [8]).zeros().create()?;
     let near = GlobalArray::<Slow, Ix1>::builder(&island, [4]).zeros().create()?;
     let (ones, slow) = (Array1::ones(8), Array1::from_elem(4, Slow::ONE));
@@ -342,7 +342,7 @@ fn processors_and_owners_lose_nothing() {
 fn who_holds_a_lock_of_its_node_handles_no_messages() {
     let senders = AtomicUsize::new(0);
     with_post(|job, post| {
-        let island = job.split(job.rank() as u64 / 2)?;
+        let island = job.split(job.rank() / 2)?;
         // Rank 0 wants both locks of the island, and rank 1 has the second of them most of the time.
         let pair = GlobalArray::<f64, Ix1>::builder(&island, [2 << 14]).zeros().create()?;
         let ones = Array1::ones(1 << 14);

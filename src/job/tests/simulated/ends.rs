@@ -90,7 +90,7 @@ fn what_takes_long_is_no_deadlock() {
         }
         job.barrier()?;
         if job.rank() == 1 {
-            job.work(Work::flops(20e9));
+            job.simulation().work(Work::flops(20e9));
             signal.at(0, 0).notify()?;
             return Ok(());
         }
@@ -133,7 +133,7 @@ fn a_thread_of_the_program_has_no_place_in_virtual_time() {
             let before = job.now();
             let calls = || {
                 let said = |outcome: Result<(), Error>| outcome.unwrap_err().to_string();
-                job.work(Work::flops(1e12));
+                job.simulation().work(Work::flops(1e12));
                 let all = [
                     said(a.load([9]).map(|_| ())),
                     said(a.store([9], 1.0)),
@@ -168,7 +168,7 @@ fn faults_happen_when_they_are_said() {
         let counter = Counter::new(job)?;
         (0..100).try_for_each(|_| counter.fetch_add(1).map(|_| ()))?;
         job.sync()?;
-        assert_eq!(counter.get()?, 100 * job.size() as u64);
+        assert_eq!(counter.get()?, 100 * job.size());
         job.sync()
     };
     let died = machine.launch(3).faults("die:1@0.002").run(counts).unwrap_err();
@@ -205,7 +205,7 @@ fn faults_happen_when_they_are_said() {
 fn virtual_time_has_an_end() {
     for network in NETWORKS {
         let text = said(network, 2, true, |job| {
-            job.work(Work::flops(1e300));
+            job.simulation().work(Work::flops(1e300));
             job.sync()
         });
         assert!(text.contains("beyond the end of virtual time"), "{text}");

@@ -7,7 +7,7 @@ mod wired;
 
 use std::{fs, path::PathBuf, sync::Mutex, time::Duration};
 
-use crate::{FetchOp, Work, job::launch::Report, prelude::*};
+use crate::{FetchOp, job::launch::Report, prelude::*, simulation::Work};
 
 /// A machine in a file, of which a test knows every number.
 struct Machine(PathBuf);
@@ -98,16 +98,16 @@ fn busy(sums: &Mutex<Vec<f64>>) -> impl Fn(&Job) -> Result<(), Error> + Sync {
         let mut a = GlobalArray::<f64, Ix2>::builder(job, [40, 30]).fill(1.0).create()?;
         let (tasks, locks, signal) = (Counter::new(job)?, Locks::with_count(job, 2)?, Signal::new(job)?);
         while let Some(task) = tasks.next_below(40)? {
-            let row = task as usize;
+            let row = task;
             let part = a.get(s![row..row + 1, ..])?;
-            job.work(Work::flops(1e4 * (row % 7) as f64));
+            job.simulation().work(Work::flops(1e4 * (row % 7) as f64));
             a.accumulate(s![row..row + 1, 3..9], 1.0, part.slice(s![.., 3..9]))?;
             let _held = locks.lock(row % 2)?;
             a.put(s![row..row + 1, 0..1], part.slice(s![.., 0..1]))?;
         }
         signal.at((me + 1) % size, 0).notify()?;
         signal.wait_at_least(0, 1)?;
-        let half = job.split(me as u64 % 2)?;
+        let half = job.split(me % 2)?;
         let sums_of_half = half.all_reduce_one(me as f64, ops::sum)?;
         job.sync()?;
         let sum = a.sum()? + sums_of_half;
@@ -156,7 +156,7 @@ const BEGIN: Duration = Duration::from_secs(1);
 fn begin(job: &Job) {
     let left = BEGIN - job.now();
     // The machine's ranks do one operation in a nanosecond.
-    job.work(Work::flops(left.as_nanos() as f64));
+    job.simulation().work(Work::flops(left.as_nanos() as f64));
     assert_close(micros(job.now()), micros(BEGIN));
 }
 
@@ -199,10 +199,10 @@ fn any_order_gives_the_same_results() {
         for round in 1..=3_u64 {
             let words = ndarray::Array1::from_elem(16, round);
             a.put_signal(s![next, ..], &words, there.at(next, 0))?;
-            there.wait_at_least(0, round)?;
+            there.wait_at_least(0, round as usize)?;
             assert_eq!(a.get(s![me, ..])?, words, "a signal before its data");
             free.at((me + RANKS - 1) % RANKS, 0).notify()?;
-            free.wait_at_least(0, round)?;
+            free.wait_at_least(0, round as usize)?;
             // A rank's own operations on one place, which it owns or not.
             let mine = ndarray::Array1::from_elem(16, round << 8 | me as u64);
             own.put(s![next, ..], &mine)?;
@@ -218,7 +218,7 @@ fn any_order_gives_the_same_results() {
         a.put(s![next, ..], &ndarray::Array1::from_elem(16, 7))?;
         a.fence()?;
         told.fetch_add(1)?;
-        while told.get()? < RANKS as u64 {}
+        while told.get()? < RANKS {}
         assert!(a.get(s![me, ..])?.iter().all(|&word| word == 7), "a counter before what was fenced");
         assert_eq!(guarded.get(..)?.to_vec(), [3 * RANKS as u64; 2]);
         job.sync()

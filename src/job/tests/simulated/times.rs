@@ -42,7 +42,7 @@ fn an_incast_takes_turns_at_the_receiver() {
                 a.put_signal(s![..bytes], ndarray::aview1(&data), signal.at(0, 0))?;
                 return Ok(None);
             }
-            signal.wait_at_least(0, senders as u64)?;
+            signal.wait_at_least(0, senders)?;
             Ok(Some(job.now() - BEGIN))
         });
         let bytes = bytes as f64 / 1000.0;
@@ -84,8 +84,8 @@ fn work_takes_the_longer_of_its_times() {
     let machine = Machine::new("work");
     let time = measured(&machine.launch(1), |job| {
         let begin = job.now();
-        job.work(Work::flops(2000.0) + Work::bytes(5000.0));
-        job.work(Work::flops(4000.0) + Work::bytes(1000.0));
+        job.simulation().work(Work::flops(2000.0) + Work::bytes(5000.0));
+        job.simulation().work(Work::flops(4000.0) + Work::bytes(1000.0));
         Ok(Some(job.now() - begin))
     });
     assert_close(time, 9.0);
@@ -97,7 +97,7 @@ fn computing_takes_what_is_said_or_measured_or_nothing() {
     let spent = |computing: &str| {
         measured(&machine.launch(1).computing(computing), |job| {
             let begin = job.now();
-            job.work(Work::flops(5e6));
+            job.simulation().work(Work::flops(5e6));
             std::hint::black_box((0..3_000_000_u64).map(|k| std::hint::black_box(k) % 7).sum::<u64>());
             Ok(Some(job.now() - begin))
         })
@@ -180,7 +180,7 @@ fn a_processor_that_moves_messages_computes_less() {
             begin(job);
             if job.rank() == 1 {
                 // A millisecond.
-                job.work(Work::flops(1e6));
+                job.simulation().work(Work::flops(1e6));
                 // The next call that may wait knows what came meanwhile.
                 a.get(s![1..2])?;
             } else {
@@ -247,11 +247,11 @@ fn hollow_arrays_take_time_but_no_memory() {
                 let data = ndarray::Array1::from_elem(n, 1);
                 a.put(s![n..], &data)?;
                 let back = a.get(s![n..])?;
-                assert_eq!(back == data, !(hollow && job.skips()));
+                assert_eq!(back == data, !(hollow && job.simulation().skips()));
                 *taken.lock().unwrap() = (job.now() - begin, committed);
             }
             job.sync()?;
-            a.owner_epoch(|part| assert!(part.iter().all(|&value| (hollow && job.skips()) == (value == 0))))?;
+            a.owner_epoch(|part| assert!(part.iter().all(|&value| (hollow && job.simulation().skips()) == (value == 0))))?;
             a.destroy()?;
             // What a group needs for itself has contents, also where an array had none.
             let pair = job.subgroup(&[0, 1])?;
@@ -291,7 +291,7 @@ fn what_computes_on_hollow_arrays_leaves_them_alone() {
             a.fill(21)?;
             a.update_ghosts()?;
             *taken.lock().unwrap() = job.now() - begin;
-            let expected = if job.skips() { 0 } else { 21 };
+            let expected = if job.simulation().skips() { 0 } else { 21 };
             b.owner_epoch(|part| assert!(part.iter().all(|&value| value == expected)))?;
             job.epoch(a.ghosts_mut(), |part| {
                 assert_eq!(part.view().len(), 2 * n);

@@ -25,15 +25,15 @@ fn takes(launch: &Launch, act: impl Fn(&Job, &GlobalArray<u64, Ix1>) -> Result<(
         job.sync()?;
         let begin = job.now();
         if job.rank() == 1 {
-            job.work(Work::flops(8.8e9));
+            job.simulation().work(Work::flops(8.8e9));
             return Ok(None);
         }
-        job.work(Work::flops(8.8e6));
+        job.simulation().work(Work::flops(8.8e6));
         // An adapter passes the peer's processor when that has acknowledged what was sent to it.
         a.put(s![1024..1025], &ndarray::Array1::from_elem(1, 7))?;
         a.fence()?;
         // So long that the agent sleeps.
-        job.work(Work::flops(8.8e6));
+        job.simulation().work(Work::flops(8.8e6));
         let before = job.now();
         act(job, &a)?;
         assert!(job.now() - begin < Duration::from_millis(10), "it waited for a rank that computes");
@@ -74,10 +74,10 @@ fn steps_of_both_ends_overlap() {
             // Agreements of four connect 0 with 1 and 2.
             job.sync()?;
             if job.rank() != 0 {
-                job.work(Work::flops(8.8e9));
+                job.simulation().work(Work::flops(8.8e9));
                 return Ok(None);
             }
-            job.work(Work::flops(8.8e6));
+            job.simulation().work(Work::flops(8.8e6));
             let begin = job.now();
             a.fetch_add([FAR], 1)?;
             Ok(Some(job.now() - begin))
@@ -134,7 +134,7 @@ fn waits(ranks: usize, seed: u64, before: impl Fn(&Job, &Shared) -> Result<(), E
         let begin = job.now();
         before(job, &shared)?;
         if job.rank() > 0 {
-            job.work(Work::flops(8.8e9));
+            job.simulation().work(Work::flops(8.8e9));
             return Ok(None);
         }
         wait(job, &shared)?;
@@ -181,13 +181,13 @@ fn agents_do_what_their_ranks_leave() {
             if job.rank() == 1 {
                 shared.a.put(s![2..3], &ndarray::array![1])?;
                 shared.a.put(s![2..3], &ndarray::array![2])?;
-                job.work(Work::flops(8.8e6));
+                job.simulation().work(Work::flops(8.8e6));
                 shared.a.fence()?;
             }
             Ok(())
         };
         let taken = waits(3, seed, puts, |job, shared| {
-            job.work(Work::flops(8.8e6));
+            job.simulation().work(Work::flops(8.8e6));
             shared.a.fetch_add([1], 1).map(|_| ())
         });
         assert!(taken < BUSY, "seed {seed}: a fetch-add came back after {taken} us");

@@ -1,95 +1,214 @@
 //! Element types.
 //!
 //! An [`Element`] is plain data: no padding, every bit pattern valid, no references. So another process can write it at any time without
-//! breaking a Rust invariant, and a new array can have meaningless but initialized contents. Integers wrap, as in a network adapter.
+//! breaking a Rust invariant, and a new array can have meaningless but initialized contents. [`Additive`] elements can be added,
+//! [`Number`]s have all of arithmetic. Integers wrap, as in a network adapter.
 
 use std::any::TypeId;
 
+use ndarray::LinalgScalar;
 use num_complex::Complex;
+use num_traits::{Float, NumAssign};
 
 /// Plain data that a [`GlobalArray`](crate::GlobalArray) can hold.
 ///
 /// Implemented for every `Pod` type: integers, floats, `Complex`, arrays of these, and user structs that derive `Pod`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be an element of a global array",
+    label = "not plain data",
+    note = "elements are plain data that any rank may overwrite: numbers, `Complex`, arrays of elements, and structs that derive `Pod`",
+    note = "a flag: use `u8` in place of `bool`; a choice: use an integer in place of an enum; a reference, `String` or `Vec`: store the data, or an index",
+    note = "a struct: `#[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)] #[repr(C)]`; where fields leave a gap, name it, as in `gap: [u8; 4]`"
+)]
 pub trait Element: bytemuck::Pod + Send + Sync {}
 
+#[diagnostic::do_not_recommend]
 impl<T: bytemuck::Pod + Send + Sync> Element for T {}
 
-/// The arithmetic that the vectorized kernels support; all other types use the generic loop.
-#[doc(hidden)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scalar {
-    F32,
-    F64,
-    Other,
-}
-
-/// An element with the arithmetic of accumulate and of the array algebra.
+/// An element that can be added, and multiplied by a number: what accumulates, sums and `zeros` need.
 ///
-/// Integer arithmetic wraps.
-pub trait Accumulate: Element + PartialEq + std::fmt::Debug {
+/// Implemented for [`Number`]s and for arrays of additive elements, such as `[f64; 3]`. A struct of your own joins by an `impl`.
+///
+/// # Examples
+/// ```
+/// use bytemuck::{Pod, Zeroable};
+/// use global_arrays::prelude::*;
+///
+/// /// A force and the energy that goes with it.
+/// #[derive(Clone, Copy, Pod, Zeroable)]
+/// #[repr(C)]
+/// struct Pull {
+///     force: [f64; 3],
+///     energy: f64,
+/// }
+///
+/// impl Additive for Pull {
+///     type Scale = f64;
+///     const ZERO: Self = Pull { force: [0.0; 3], energy: 0.0 };
+///
+///     fn plus(self, other: Self) -> Self {
+///         Pull { force: self.force.plus(other.force), energy: self.energy + other.energy }
+///     }
+///
+///     fn scaled(self, by: f64) -> Self {
+///         Pull { force: self.force.scaled(by), energy: self.energy * by }
+///     }
+/// }
+///
+/// # fn main() -> Result<(), Error> {
+/// Launch::new().ranks(2).network("threads").run(|job| {
+///     let pulls = GlobalArray1::<Pull>::builder(job, [100]).zeros().create()?;
+///     let mine = Array1::from_elem(100, Pull { force: [1.0, 0.0, 0.0], energy: 0.25 });
+///     pulls.accumulate(.., 2.0, &mine)?;
+///     job.sync()?;
+///     assert_eq!(pulls.sum()?.energy, 100.0 * 2.0 * 0.5);
+///     job.sync()
+/// })
+/// # }
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "elements of type `{Self}` cannot be added",
+    label = "not `Additive`",
+    note = "numbers, `Complex` and arrays of these can; for a struct of your own implement `Additive`: `ZERO`, `plus`, `scaled`",
+    note = "to move elements, with `get`, `put`, `load` or `store`, `Element` is enough"
+)]
+pub trait Additive: Element {
+    /// What an element is multiplied by: itself for a number, `f64` for `[f64; 3]`.
+    type Scale: Number;
     /// The additive identity.
     const ZERO: Self;
-    /// The multiplicative identity.
-    const ONE: Self;
+    /// An element is an array of `Scale` that `plus` and `scaled` treat one by one, so kernels for numbers do.
     #[doc(hidden)]
-    const SCALAR: Scalar = Scalar::Other;
+    const IS_FLAT: bool = false;
     /// `self + other`, wrapping for integers.
     #[must_use]
     fn plus(self, other: Self) -> Self;
-    /// `self * other`, wrapping for integers.
+    /// `self * by`, wrapping for integers.
     #[must_use]
-    fn times(self, other: Self) -> Self;
-    /// The magnitude as `f64`, for norms.
-    fn magnitude(self) -> f64;
+    fn scaled(self, by: Self::Scale) -> Self;
 }
 
-macro_rules! accumulate_integer {
+/// How many numbers an element is, if it is an array of these and nothing else.
+pub(crate) const fn numbers_of<T: Additive>() -> Option<usize> {
+    let (whole, one) = (size_of::<T>(), size_of::<T::Scale>());
+    if T::IS_FLAT && one > 0 && whole.is_multiple_of(one) && align_of::<T::Scale>() <= align_of::<T>() {
+        Some(whole / one)
+    } else {
+        None
+    }
+}
+
+/// A number: an element with all of arithmetic, for the array algebra.
+///
+/// Integers, floats and `Complex` of floats. As a bound it brings num-traits' arithmetic and ndarray's `LinalgScalar`. So generic code
+/// needs it alone, also to call [`ndarray::Array2::dot`](ndarray::ArrayBase::dot). Integers wrap in operations of this crate; their
+/// operators, as everywhere, panic in a debug build.
+///
+/// # Examples
+/// ```
+/// use global_arrays::prelude::*;
+///
+/// /// The product of this rank's rows and a vector.
+/// fn times<T: Number>(rows: &Array2<T>, x: &Array1<T>) -> Array1<T> {
+///     rows.dot(x)
+/// }
+/// # assert_eq!(times(&Array2::<f64>::eye(2), &Array1::ones(2)).to_vec(), [1.0, 1.0]);
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not a number",
+    label = "not a `Number`",
+    note = "integers, floats and `Complex<f32>`, `Complex<f64>` are; arrays such as `[f64; 3]` are `Additive`: they can be accumulated, scaled and summed"
+)]
+pub trait Number: Additive<Scale = Self> + LinalgScalar + NumAssign + std::fmt::Debug {
+    /// What a magnitude is: `f32` for `f32` and its complex numbers, else `f64`.
+    type Real: Number + Float;
+    /// The multiplicative identity.
+    const ONE: Self;
+    /// The complex conjugate; the number itself if it is real.
+    #[must_use]
+    fn conj(self) -> Self;
+    /// The magnitude.
+    fn magnitude(self) -> Self::Real;
+}
+
+impl<T: Additive, const N: usize> Additive for [T; N]
+where
+    [T; N]: Element,
+{
+    type Scale = T::Scale;
+    const ZERO: Self = [T::ZERO; N];
+    const IS_FLAT: bool = T::IS_FLAT;
+    #[inline]
+    fn plus(self, other: Self) -> Self {
+        std::array::from_fn(|k| self[k].plus(other[k]))
+    }
+    #[inline]
+    fn scaled(self, by: T::Scale) -> Self {
+        self.map(|x| x.scaled(by))
+    }
+}
+
+macro_rules! additive {
+    ($t:ty, $zero:expr, $plus:expr, $times:expr) => {
+        impl Additive for $t {
+            type Scale = Self;
+            const ZERO: Self = $zero;
+            const IS_FLAT: bool = true;
+            #[inline]
+            fn plus(self, other: Self) -> Self {
+                $plus(self, other)
+            }
+            #[inline]
+            fn scaled(self, by: Self) -> Self {
+                $times(self, by)
+            }
+        }
+    };
+}
+
+macro_rules! integers {
     ($($t:ty),*) => {$(
-        impl Accumulate for $t {
-            const ZERO: Self = 0;
+        additive!($t, 0, <$t>::wrapping_add, <$t>::wrapping_mul);
+        impl Number for $t {
+            type Real = f64;
             const ONE: Self = 1;
             #[inline]
-            fn plus(self, other: Self) -> Self { self.wrapping_add(other) }
-            #[inline]
-            fn times(self, other: Self) -> Self { self.wrapping_mul(other) }
+            fn conj(self) -> Self { self }
             #[inline]
             fn magnitude(self) -> f64 { (self as f64).abs() }
         }
     )*};
 }
-accumulate_integer!(i8, u8, i16, u16, i32, u32, i64, u64, i128, u128, isize, usize);
+integers!(i8, u8, i16, u16, i32, u32, i64, u64, i128, u128, isize, usize);
 
-macro_rules! accumulate_float {
-    ($($t:ty, $s:ident);*) => {$(
-        impl Accumulate for $t {
-            const ZERO: Self = 0.0;
+macro_rules! floats {
+    ($($t:ty),*) => {$(
+        additive!($t, 0.0, std::ops::Add::add, std::ops::Mul::mul);
+        impl Number for $t {
+            type Real = Self;
             const ONE: Self = 1.0;
-            const SCALAR: Scalar = Scalar::$s;
             #[inline]
-            fn plus(self, other: Self) -> Self { self + other }
+            fn conj(self) -> Self { self }
             #[inline]
-            fn times(self, other: Self) -> Self { self * other }
-            #[inline]
-            fn magnitude(self) -> f64 { f64::from(self.abs()) }
+            fn magnitude(self) -> Self { self.abs() }
         }
-        impl Accumulate for Complex<$t> {
-            const ZERO: Self = Complex { re: 0.0, im: 0.0 };
+        additive!(Complex<$t>, Complex { re: 0.0, im: 0.0 }, std::ops::Add::add, std::ops::Mul::mul);
+        impl Number for Complex<$t> {
+            type Real = $t;
             const ONE: Self = Complex { re: 1.0, im: 0.0 };
             #[inline]
-            fn plus(self, other: Self) -> Self { self + other }
+            fn conj(self) -> Self { Complex::conj(&self) }
             #[inline]
-            fn times(self, other: Self) -> Self { self * other }
-            #[inline]
-            fn magnitude(self) -> f64 { f64::from(self.norm()) }
+            fn magnitude(self) -> $t { self.norm() }
         }
     )*};
 }
-accumulate_float!(f32, F32; f64, F64);
+floats!(f32, f64);
 
 /// An integer element that supports read-and-increment, fetch-op, swap and compare-and-swap.
 ///
 /// Sealed: the widths are those that processors and network adapters support.
-pub trait AtomicInteger: Accumulate + Eq + Ord + sealed::Sealed {
+pub trait AtomicInteger: Number + Eq + Ord + sealed::Sealed {
     #[doc(hidden)]
     fn to_bits(self) -> u64;
     #[doc(hidden)]

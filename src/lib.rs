@@ -152,7 +152,7 @@ pub use array::{
 };
 pub use comm::Connections;
 pub use distribution::{Boundary, Side};
-pub use element::{Accumulate, AtomicInteger, Element};
+pub use element::{Additive, AtomicInteger, Element, Number};
 pub use error::{Error, Operation, Result};
 pub use job::{Job, Launch, Memory, Stats, run};
 pub use sync::{Counter, Group, LockGuard, Locks, Ranks, Signal, SignalTarget, Tally, Traffic, ops};
@@ -213,7 +213,8 @@ pub mod prelude {
     };
 
     pub use crate::{
-        Accumulate, AtomicInteger, Boundary, Counter, Element, Error, GlobalArray, GlobalArray1, GlobalArray2, GlobalArray3,
-        GlobalArray4, GlobalArray5, GlobalArray6, GlobalArrayD, Group, Job, Launch, Locks, Signal, distribution::Order, ops, run,
+        Additive, AtomicInteger, Boundary, Counter, Element, Error, GlobalArray, GlobalArray1, GlobalArray2, GlobalArray3,
+        GlobalArray4, GlobalArray5, GlobalArray6, GlobalArrayD, Group, Job, Launch, Locks, Number, Signal, distribution::Order,
+        ops, run,
     };
 }

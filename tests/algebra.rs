@@ -26,7 +26,7 @@ fn everywhere(body: impl Fn(&Job) -> Outcome + Sync) {
 const LAYOUTS: usize = 10;
 
 /// Distribution number `kind` of a matrix.
-fn laid_out<'g, T: Accumulate>(job: &'g Job, extents: [usize; 2], kind: usize) -> Builder<'g, T, Ix2> {
+fn laid_out<'g, T: Number>(job: &'g Job, extents: [usize; 2], kind: usize) -> Builder<'g, T, Ix2> {
     let builder = GlobalArray::<T, Ix2>::builder(job, extents).name(format!("layout {kind}"));
     let cuts = |n: usize, blocks: usize| (0..blocks).map(|k| (k * k + k).min(n)).collect::<Vec<_>>();
     match kind {
@@ -45,16 +45,16 @@ fn laid_out<'g, T: Accumulate>(job: &'g Job, extents: [usize; 2], kind: usize) -
 }
 
 /// A value for each index that no other index of a small matrix has.
-fn value<T: Accumulate>(i: usize, j: usize, seed: usize) -> T {
+fn value<T: Number>(i: usize, j: usize, seed: usize) -> T {
     let n = (17 * i + 3 * j + seed) % 29;
     (0..n).fold(T::ONE, |sum, _| sum.plus(T::ONE))
 }
 
-fn model<T: Accumulate>(extents: [usize; 2], seed: usize) -> Array2<T> {
+fn model<T: Number>(extents: [usize; 2], seed: usize) -> Array2<T> {
     Array2::from_shape_fn(extents, |(i, j)| value(i, j, seed))
 }
 
-fn made<T: Accumulate>(job: &Job, extents: [usize; 2], kind: usize, seed: usize) -> Result<GlobalArray<T, Ix2>, Error> {
+fn made<T: Number>(job: &Job, extents: [usize; 2], kind: usize, seed: usize) -> Result<GlobalArray<T, Ix2>, Error> {
     let mut array = laid_out(job, extents, kind).create()?;
     array.map_indexed(|(i, j), _| value(i, j, seed))?;
     Ok(array)
@@ -67,22 +67,22 @@ fn same<T: Element + PartialEq + Debug, D: Dimension>(array: &GlobalArray<T, D>,
     array.group().barrier()
 }
 
-fn elementwise<T: Accumulate>(job: &Job, extents: [usize; 2]) -> Outcome {
+fn elementwise<T: Number>(job: &Job, extents: [usize; 2]) -> Outcome {
     for kind in 0..LAYOUTS {
         let (two, three) = (T::ONE.plus(T::ONE), T::ONE.plus(T::ONE).plus(T::ONE));
         let mut a = made::<T>(job, extents, kind, 1)?;
         let mut m = model::<T>(extents, 1);
         same(&a, &m)?;
         a.scale(three)?;
-        m.mapv_inplace(|x| x.times(three));
+        m.mapv_inplace(|x| x.scaled(three));
         same(&a, &m)?;
         a.add_constant(two)?;
         m.mapv_inplace(|x| x.plus(two));
-        a.map(|x| x.times(x))?;
-        m.mapv_inplace(|x| x.times(x));
+        a.map(|x| x.scaled(x))?;
+        m.mapv_inplace(|x| x.scaled(x));
         same(&a, &m)?;
         a.at_mut(s![1..;2, ..;-3]).scale(two)?;
-        m.slice_mut(s![1..;2, ..;-3]).mapv_inplace(|x| x.times(two));
+        m.slice_mut(s![1..;2, ..;-3]).mapv_inplace(|x| x.scaled(two));
         a.at_mut(s![.., 1..]).fill(three)?;
         m.slice_mut(s![.., 1..]).fill(three);
         same(&a, &m)?;
@@ -96,14 +96,14 @@ fn elementwise<T: Accumulate>(job: &Job, extents: [usize; 2]) -> Outcome {
             let (mx, my) = (model::<T>(extents, 5), model::<T>(extents, 7));
             let zip = |f: &dyn Fn(T, T) -> T| Array2::from_shape_fn(extents, |at| f(mx[at], my[at]));
             a.assign_sum(two, &x, three, &y)?;
-            same(&a, &zip(&|x, y| two.times(x).plus(three.times(y))))?;
+            same(&a, &zip(&|x, y| two.scaled(x).plus(three.scaled(y))))?;
             a.assign_product(&x, &y)?;
-            same(&a, &zip(&T::times))?;
+            same(&a, &zip(&T::scaled))?;
             a.scaled_add(two, &x)?;
-            same(&a, &zip(&|x, y| two.times(x).plus(x.times(y))))?;
+            same(&a, &zip(&|x, y| two.scaled(x).plus(x.scaled(y))))?;
             a.assign(&x)?;
             same(&a, &mx)?;
-            assert_eq!(x.dot(&y)?, mx.iter().zip(&my).fold(T::ZERO, |sum, (&x, &y)| sum.plus(x.times(y))));
+            assert_eq!(x.dot(&y)?, mx.iter().zip(&my).fold(T::ZERO, |sum, (&x, &y)| sum.plus(x.scaled(y))));
         }
     }
     Ok(())

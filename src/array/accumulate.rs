@@ -22,7 +22,7 @@ use crate::{
         },
     },
     distribution::Single,
-    element::Accumulate,
+    element::Additive,
     error::Result,
     index::{IntoPatch, Patch, Selection},
     memory::{buffer::Source, stripes},
@@ -33,7 +33,7 @@ use crate::{
 const SLAB: usize = 4 * stripes::STRIPE;
 
 /// # Patches: accumulate
-impl<T: Accumulate, D: Dimension> GlobalArray<T, D> {
+impl<T: Additive, D: Dimension> GlobalArray<T, D> {
     /// Adds `alpha` times the caller's view to a patch. One-sided; atomic for each element with respect to other accumulates. On
     /// return the view may be reused; the sums are visible at the owners after a fence or a sync.
     ///
@@ -47,7 +47,7 @@ impl<T: Accumulate, D: Dimension> GlobalArray<T, D> {
     pub fn accumulate<'v, P: IntoPatch<D>>(
         &self,
         patch: P,
-        alpha: T,
+        alpha: T::Scale,
         from: impl Into<ArrayView<'v, T, P::Output>>,
     ) -> Result<()> {
         const OPERATION: &str = "accumulate";
@@ -66,7 +66,13 @@ impl<T: Accumulate, D: Dimension> GlobalArray<T, D> {
     /// A patch that lies in one block of a mapped owner needs no cutting.
     #[inline(never)]
     #[track_caller]
-    fn accumulate_block(&self, operation: &'static str, patch: &Patch<D>, alpha: T, from: &Source<'_, T, D>) -> Result<()> {
+    fn accumulate_block(
+        &self,
+        operation: &'static str,
+        patch: &Patch<D>,
+        alpha: T::Scale,
+        from: &Source<'_, T, D>,
+    ) -> Result<()> {
         if !self.group.inner.direct {
             return self.accumulate_elsewhere(operation, patch, alpha, from);
         }
@@ -79,7 +85,7 @@ impl<T: Accumulate, D: Dimension> GlobalArray<T, D> {
     }
 
     #[inline(never)]
-    fn accumulate_mapped(&self, patch: &Patch<D>, alpha: T, from: &Source<'_, T, D>) -> Result<()> {
+    fn accumulate_mapped(&self, patch: &Patch<D>, alpha: T::Scale, from: &Source<'_, T, D>) -> Result<()> {
         assert!(patch.lies_inside(&self.extents), "a patch outside the array");
         for piece in self.distribution.pieces(patch) {
             let window = from.window(&piece.start, &piece.count);
@@ -91,7 +97,13 @@ impl<T: Accumulate, D: Dimension> GlobalArray<T, D> {
     /// If the job counts operations, or over the network.
     #[cold]
     #[track_caller]
-    fn accumulate_elsewhere(&self, operation: &'static str, patch: &Patch<D>, alpha: T, from: &Source<'_, T, D>) -> Result<()> {
+    fn accumulate_elsewhere(
+        &self,
+        operation: &'static str,
+        patch: &Patch<D>,
+        alpha: T::Scale,
+        from: &Source<'_, T, D>,
+    ) -> Result<()> {
         assert!(patch.lies_inside(&self.extents), "a patch outside the array");
         let _recorded = record::call(operation);
         if self.group.inner.mapped {
@@ -114,15 +126,15 @@ impl<T: Accumulate, D: Dimension> GlobalArray<T, D> {
 
     /// What unmapped owners multiply by, if they add: the second line of the module's table.
     #[inline]
-    pub(super) fn owners_scale(&self, alpha: T) -> Option<Scale> {
-        if self.group.inner.owners_add { Scale::of(alpha) } else { None }
+    pub(super) fn owners_scale(&self, alpha: T::Scale) -> Option<Scale> {
+        if self.group.inner.owners_add { Scale::of::<T>(alpha) } else { None }
     }
 
     fn accumulate_at_owners(
         &self,
         operation: &'static str,
         patch: &Patch<D>,
-        alpha: T,
+        alpha: T::Scale,
         scale: &Scale,
         from: &Source<'_, T, D>,
     ) -> Result<()> {
@@ -145,7 +157,7 @@ impl<T: Accumulate, D: Dimension> GlobalArray<T, D> {
         &self,
         call: &Call,
         patch: &Patch<D>,
-        alpha: T,
+        alpha: T::Scale,
         scale: &Scale,
         from: &Source<'_, T, D>,
     ) -> Result<()> {
@@ -170,7 +182,7 @@ impl<T: Accumulate, D: Dimension> GlobalArray<T, D> {
 
     /// One owner's block, slab by slab along the first axis.
     #[inline]
-    fn accumulate_piece(&self, member: usize, at: usize, strides: &D, alpha: T, from: &Source<'_, T, D>) -> Result<()> {
+    fn accumulate_piece(&self, member: usize, at: usize, strides: &D, alpha: T::Scale, from: &Source<'_, T, D>) -> Result<()> {
         let part = self.mapped_part(member);
         let total = from.len() * size_of::<T>();
         let rows = from.counts().slice().first().copied().unwrap_or(1);
@@ -242,19 +254,16 @@ mod tests {
         static SUMS: Cell<usize> = const { Cell::new(0) };
     }
 
-    impl Accumulate for Place {
+    impl Additive for Place {
+        type Scale = u64;
         const ZERO: Self = Place(0);
-        const ONE: Self = Place(0);
         fn plus(self, _: Self) -> Self {
             SUMS.set(SUMS.get() + 1);
             ASK.with_borrow(|ask| ask.as_ref().expect("the question of the test")(self.0));
             self
         }
-        fn times(self, _: Self) -> Self {
+        fn scaled(self, _: u64) -> Self {
             self
-        }
-        fn magnitude(self) -> f64 {
-            0.0
         }
     }
 
@@ -278,8 +287,8 @@ mod tests {
                 })));
                 let add = |patch: (std::ops::Range<usize>, std::ops::Range<usize>)| {
                     SUMS.set(0);
-                    let ones = Array2::from_elem([patch.0.len(), patch.1.len()], Place::ONE);
-                    a.accumulate(patch, Place::ONE, &ones)?;
+                    let ones = Array2::from_elem([patch.0.len(), patch.1.len()], Place::ZERO);
+                    a.accumulate(patch, 1, &ones)?;
                     assert_eq!(SUMS.get(), ones.len());
                     Ok::<(), Error>(())
                 };
@@ -288,12 +297,12 @@ mod tests {
                 add((690..691, 0..COLUMNS))?;
                 add((3..650, 250..300))?;
                 add((20..24, 0..COLUMNS))?;
-                a.accumulate(s![3..650;-3, 1..;2], Place::ONE, &Array2::from_elem([216, 150], Place::ONE))?;
+                a.accumulate(s![3..650;-3, 1..;2], 1, &Array2::from_elem([216, 150], Place::ZERO))?;
                 SUMS.set(0);
                 let list: Vec<[usize; 2]> = (0..ROWS).map(|row| [row, row * 7 % COLUMNS]).collect();
-                a.scatter_accumulate(&list, Place::ONE, &[Place::ONE; ROWS])?;
+                a.scatter_accumulate(&list, 1, &[Place::ZERO; ROWS])?;
                 assert_eq!(SUMS.get(), ROWS);
-                a.accumulate_nb(s![.., 3], Place::ONE, Array1::from_elem(ROWS, Place::ONE))?.wait()?;
+                a.accumulate_nb(s![.., 3], 1, Array1::from_elem(ROWS, Place::ZERO))?.wait()?;
             }
             ASK.set(None);
             job.sync()

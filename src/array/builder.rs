@@ -8,7 +8,7 @@ use super::{GlobalArray, ghost::Plan};
 use crate::{
     calls::located,
     distribution::{Boundary, Distribution, DistributionError, Ghosts, Order},
-    element::{Accumulate, Element},
+    element::{Additive, Element},
     error::{Error, Result},
     memory::heap::ALIGN,
     sync::{Group, Op, fingerprint, text_fingerprint},
@@ -273,6 +273,14 @@ impl<T: Element, D: Dimension> Builder<'_, T, D> {
         self
     }
 
+    /// Sets all elements of the new array, and its ghost cells, to zero.
+    pub fn zeros(self) -> Self
+    where
+        T: Additive,
+    {
+        self.fill(T::ZERO)
+    }
+
     /// Creates the array. Collective over the group.
     ///
     /// Contents are unspecified (initialized, but meaningless) unless you call [`fill`](Self::fill) or [`zeros`](Self::zeros) first.
@@ -325,12 +333,5 @@ impl<T: Element, D: Dimension> Builder<'_, T, D> {
         widths.slice_mut().copy_from_slice(given);
         let boundaries = self.boundaries.clone().unwrap_or_else(|| vec![Boundary::default(); axes]);
         distribution.with_ghosts(Ghosts { widths, boundaries, corners: self.corners })
-    }
-}
-
-impl<T: Accumulate, D: Dimension> Builder<'_, T, D> {
-    /// Sets all elements to zero.
-    pub fn zeros(self) -> Self {
-        self.fill(T::ZERO)
     }
 }

@@ -18,7 +18,7 @@ use crate::{
         engine::accumulate::{Term, accumulate_list, accumulate_list_at_owners},
     },
     distribution::Location,
-    element::{Accumulate, AtomicInteger, Element},
+    element::{Additive, AtomicInteger, Element},
     error::{Error, Result},
     memory::{part::Slot, stripes},
     sync::Kind,
@@ -223,7 +223,7 @@ impl<T: AtomicInteger, D: Dimension> GlobalArray<T, D> {
 }
 
 /// # Accumulates on lists of elements
-impl<T: Accumulate, D: Dimension> GlobalArray<T, D> {
+impl<T: Additive, D: Dimension> GlobalArray<T, D> {
     /// Adds `alpha` times `from` to the elements at `subscripts`. One-sided; atomic for each element with respect to other
     /// accumulates; repeated subscripts add up.
     ///
@@ -233,7 +233,12 @@ impl<T: Accumulate, D: Dimension> GlobalArray<T, D> {
     /// # Source
     /// GA: `NGA_Scatter_acc`.
     #[track_caller]
-    pub fn scatter_accumulate<I: IntoDimension<Dim = D> + Copy>(&self, subscripts: &[I], alpha: T, from: &[T]) -> Result<()> {
+    pub fn scatter_accumulate<I: IntoDimension<Dim = D> + Copy>(
+        &self,
+        subscripts: &[I],
+        alpha: T::Scale,
+        from: &[T],
+    ) -> Result<()> {
         located(move || {
             const OPERATION: &str = "scatter_accumulate";
             self.check_lists(OPERATION, subscripts.len(), from.len())?;
@@ -293,7 +298,12 @@ impl<T: Accumulate, D: Dimension> GlobalArray<T, D> {
         slot
     }
 
-    fn scatter_accumulate_remote<I: IntoDimension<Dim = D> + Copy>(&self, subscripts: &[I], alpha: T, from: &[T]) -> Result<()> {
+    fn scatter_accumulate_remote<I: IntoDimension<Dim = D> + Copy>(
+        &self,
+        subscripts: &[I],
+        alpha: T::Scale,
+        from: &[T],
+    ) -> Result<()> {
         const OPERATION: &str = "scatter_accumulate";
         if let Some(scale) = self.owners_scale(alpha) {
             return self.scatter_accumulate_at_owners(subscripts, alpha, &scale, from);
@@ -311,7 +321,7 @@ impl<T: Accumulate, D: Dimension> GlobalArray<T, D> {
     fn scatter_accumulate_at_owners<I: IntoDimension<Dim = D> + Copy>(
         &self,
         subscripts: &[I],
-        alpha: T,
+        alpha: T::Scale,
         scale: &Scale,
         from: &[T],
     ) -> Result<()> {

@@ -15,7 +15,7 @@ use crate::{
         Engine, Label, Ticket,
         owned::{get_owned, put_owned},
     },
-    element::{Accumulate, Element},
+    element::{Additive, Element},
     error::Result,
     index::{IntoPatch, Selection},
 };
@@ -198,7 +198,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
 }
 
 /// # Non-blocking accumulates
-impl<T: Accumulate, D: Dimension> GlobalArray<T, D> {
+impl<T: Additive, D: Dimension> GlobalArray<T, D> {
     /// Starts adding `alpha` times an array to a patch. One-sided; atomic for each element with respect to other accumulates; visible
     /// at the owners after a [`fence`](Self::fence) or a sync.
     ///
@@ -212,7 +212,7 @@ impl<T: Accumulate, D: Dimension> GlobalArray<T, D> {
     /// # Source
     /// GA: `NGA_NbAcc`.
     #[track_caller]
-    pub fn accumulate_nb<P: IntoPatch<D>>(&self, patch: P, alpha: T, from: Array<T, P::Output>) -> Result<Pending> {
+    pub fn accumulate_nb<P: IntoPatch<D>>(&self, patch: P, alpha: T::Scale, from: Array<T, P::Output>) -> Result<Pending> {
         let caller = Location::caller();
         located(move || {
             const OPERATION: &str = "accumulate_nb";

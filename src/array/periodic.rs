@@ -7,7 +7,7 @@ use ndarray::{Array, ArrayView, ArrayViewMut, Dimension, Slice};
 use super::GlobalArray;
 use crate::{
     calls::located,
-    element::{Accumulate, Element},
+    element::{Additive, Element},
     error::{Error, Result},
     index::{Patch, PatchError},
 };
@@ -240,7 +240,7 @@ impl<T: Element, D: Dimension + Copy> Periodic<'_, T, D> {
     }
 }
 
-impl<T: Accumulate, D: Dimension> Periodic<'_, T, D> {
+impl<T: Additive, D: Dimension> Periodic<'_, T, D> {
     /// Adds `alpha` times the caller's view to a patch. One-sided; atomic for each element with respect to other accumulates. If
     /// the patch contains an element more than once, the values add up.
     ///
@@ -250,7 +250,7 @@ impl<T: Accumulate, D: Dimension> Periodic<'_, T, D> {
     /// # Source
     /// GA: `NGA_Periodic_acc`.
     #[track_caller]
-    pub fn accumulate<'v>(&self, ranges: impl IndexRanges, alpha: T, from: impl Into<ArrayView<'v, T, D>>) -> Result<()> {
+    pub fn accumulate<'v>(&self, ranges: impl IndexRanges, alpha: T::Scale, from: impl Into<ArrayView<'v, T, D>>) -> Result<()> {
         located(move || {
             let (boxes, from) = (self.boxes("periodic accumulate", ranges.ranges())?, from.into());
             self.check_shape("periodic accumulate", &boxes.shape, from.shape())?;

@@ -18,7 +18,7 @@ use super::GlobalArray;
 use crate::{
     calls::{Here, located},
     comm::engine::{Call, Engine, RequestId, Serial},
-    element::{Accumulate, Element},
+    element::{Additive, Element},
     error::Result,
     index::{IntoPatch, Selection},
     memory::buffer::{Source, Target},
@@ -161,11 +161,11 @@ impl<'env> Scope<'env> {
     /// # Errors
     /// Same as there. The end of the scope reports failures of transfers that are still in flight.
     #[track_caller]
-    pub fn accumulate<T: Accumulate, D: Dimension, P: IntoPatch<D>>(
+    pub fn accumulate<T: Additive, D: Dimension, P: IntoPatch<D>>(
         &self,
         array: &GlobalArray<T, D>,
         patch: P,
-        alpha: T,
+        alpha: T::Scale,
         from: impl Into<ArrayView<'env, T, P::Output>>,
     ) -> Result<()> {
         let caller = Location::caller();

@@ -58,7 +58,7 @@
 //! | `NGA_Set_ghost_corner_flag` | `.corners(false)` | |
 //! | `GA_Has_ghosts` | `a.distribution().ghosts()` | |
 //! | mirrored arrays, `GA_Merge_mirrored`, `GA_Set_property("read_only")` | not yet | |
-//! | `NGA_Register_type`, `NGA_Deregister_type` | derive `bytemuck::Pod` | implement [`Accumulate`](crate::Accumulate) for arithmetic; GA has none for such types |
+//! | `NGA_Register_type`, `NGA_Deregister_type` | derive `bytemuck::Pod` | implement [`Additive`](crate::Additive) for arithmetic; GA has none for such types |
 //! | `GA_Duplicate` | `a.duplicate("name")` | contents are not copied, as in GA |
 //! | `GA_Destroy` | drop it, or `a.destroy()` | dropping is local: a later creation in the same group reuses the memory. `destroy` is collective and frees it now |
 //! | `GA_Check_handle`, `GA_Verify_handle`, `GA_Valid_handle` | – | an array that exists is valid; if it outlives its job, its methods return `Err` |

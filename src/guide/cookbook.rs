@@ -70,7 +70,7 @@
 //! ```
 //!
 //! A new array has unspecified contents unless you call `fill` or `zeros`. To add structs with `accumulate`, implement
-//! [`Accumulate`](crate::Accumulate).
+//! [`Additive`](crate::Additive).
 //!
 //! # Use threads inside a rank
 //!
@@ -110,7 +110,7 @@
 //!
 //! # Write generic code
 //!
-//! Require [`Element`](crate::Element) to move elements, [`Accumulate`](crate::Accumulate) to add them, and
+//! Require [`Element`](crate::Element) to move elements, [`Additive`](crate::Additive) to add them, [`Number`](crate::Number) to compute, and
 //! [`AtomicInteger`](crate::AtomicInteger) for atomic operations. `D` is any ndarray dimension. A patch parameter has the type
 //! `impl IntoPatch<D>`.
 //!
@@ -118,7 +118,7 @@
 //! use global_arrays::{index::IntoPatch, prelude::*};
 //!
 //! /// The mean of an array of any type and number of axes. Collective.
-//! fn mean<T: Accumulate + Into<f64>, D: Dimension>(a: &GlobalArray<T, D>) -> Result<f64, Error> {
+//! fn mean<T: Number + Into<f64>, D: Dimension>(a: &GlobalArray<T, D>) -> Result<f64, Error> {
 //!     Ok(a.sum()?.into() / a.len() as f64)
 //! }
 //!

@@ -8,7 +8,7 @@ use std::any::TypeId;
 use num_complex::Complex;
 
 use super::kernels::{self, Stride};
-use crate::element::Accumulate;
+use crate::element::{Additive, Number, numbers_of};
 
 /// The arithmetic of an element that a handler knows. Integers wrap, so their signs make no difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,12 +104,12 @@ impl Numeric {
 
 #[cfg_attr(not(any(feature = "mpi", test)), allow(dead_code, reason = "for networks with handlers at the target"))]
 impl Scale {
-    /// `None` for types that a handler cannot add.
+    /// `None` for types that a handler cannot add: it knows numbers, and elements that are several of them.
     #[inline]
-    pub(crate) fn of<T: Accumulate>(alpha: T) -> Option<Self> {
-        let kind = Numeric::of::<T>()?;
+    pub(crate) fn of<T: Additive>(alpha: T::Scale) -> Option<Self> {
+        let kind = numbers_of::<T>().and_then(|_| Numeric::of::<T::Scale>())?;
         let mut bytes = [0; 16];
-        bytes[..size_of::<T>()].copy_from_slice(bytemuck::bytes_of(&alpha));
+        bytes[..size_of::<T::Scale>()].copy_from_slice(bytemuck::bytes_of(&alpha));
         Some(Scale { kind, alpha: bytes })
     }
 
@@ -156,25 +156,19 @@ impl Scale {
 
     /// # Safety
     /// As [`add_strided`](Self::add_strided), with elements of type `T`.
-    unsafe fn add_strided_as<T: Accumulate>(&self, memory: *mut u8, levels: &[Stride], run: usize, packed: *const u8) {
+    unsafe fn add_strided_as<T: Number>(&self, memory: *mut u8, levels: &[Stride], run: usize, packed: *const u8) {
         let (to, from, alpha) = (memory.cast::<T>(), packed.cast::<T>(), self.alpha_as::<T>());
         // SAFETY: passed on unchanged; the kernel takes any alignment.
         unsafe { kernels::accumulate_strided(to, from, levels, run / size_of::<T>(), alpha) }
     }
 
-    fn alpha_as<T: Accumulate>(&self) -> T {
+    fn alpha_as<T: Number>(&self) -> T {
         bytemuck::pod_read_unaligned(&self.alpha[..size_of::<T>()])
     }
 
     /// # Safety
     /// As [`add`](Self::add), with elements of type `T`.
-    unsafe fn add_as<T: Accumulate, I: Iterator<Item = usize>>(
-        &self,
-        memory: *mut u8,
-        offsets: I,
-        run: usize,
-        packed: *const u8,
-    ) {
+    unsafe fn add_as<T: Number, I: Iterator<Item = usize>>(&self, memory: *mut u8, offsets: I, run: usize, packed: *const u8) {
         let alpha: T = self.alpha_as();
         let mut from = packed;
         for offset in offsets {
@@ -190,8 +184,8 @@ impl Scale {
 mod tests {
     use super::*;
 
-    fn kind_of<T: Accumulate>(sample: T) {
-        let scale = Scale::of(sample).expect("a kind");
+    fn kind_of<T: Number>(sample: T) {
+        let scale = Scale::of::<T>(sample).expect("a kind");
         assert_eq!(scale.kind.bytes(), size_of::<T>());
         assert_eq!(Numeric::from_code(scale.kind as u8), Some(scale.kind));
         // Two runs of three elements, not aligned, in the order of the packed ones.
@@ -204,8 +198,8 @@ mod tests {
         unsafe { scale.add(memory.as_mut_ptr(), offsets.into_iter(), three, packed.as_ptr().cast()) };
         let at = |memory: &[u8], k: usize| bytemuck::pod_read_unaligned::<T>(&memory[1 + k * size_of::<T>()..][..size_of::<T>()]);
         for k in 0..3 {
-            assert_eq!(at(&memory, k), packed[k].plus(sample.times(packed[3 + k])));
-            assert_eq!((at(&memory, 3 + k), at(&memory, 6 + k)), (T::ZERO, T::ZERO.plus(sample.times(packed[k]))));
+            assert_eq!(at(&memory, k), packed[k].plus(sample.scaled(packed[3 + k])));
+            assert_eq!((at(&memory, 3 + k), at(&memory, 6 + k)), (T::ZERO, T::ZERO.plus(sample.scaled(packed[k]))));
         }
         // The same runs by their distance.
         let mut again = vec![0_u8; memory.len()];
@@ -236,8 +230,9 @@ mod tests {
 
     #[test]
     fn other_types_have_no_kind() {
-        assert_eq!(Scale::of(3_u128), None);
+        assert_eq!(Scale::of::<u128>(3), None);
         assert_eq!(Numeric::of::<[f64; 2]>(), None);
+        assert_eq!(Scale::of::<[[f64; 2]; 3]>(0.1), Scale::of::<f64>(0.1));
         assert_eq!(Numeric::from_code(8), None);
     }
 }

@@ -20,7 +20,7 @@ use super::{
     plan::{contiguous, plan},
 };
 use crate::{
-    element::{Accumulate, AtomicInteger, Element},
+    element::{Additive, AtomicInteger, Element, Number},
     index::Loops,
 };
 
@@ -283,11 +283,11 @@ impl<T: Element> Slot<'_, T> {
     }
 }
 
-impl<T: Accumulate> Slot<'_, T> {
+impl<T: Additive> Slot<'_, T> {
     /// Adds `alpha * value`. Whoever calls holds the owner's lock.
     #[inline(always)]
-    pub(crate) fn add(self, alpha: T, value: T) {
-        self.store(self.load().plus(alpha.times(value)));
+    pub(crate) fn add(self, alpha: T::Scale, value: T) {
+        self.store(self.load().plus(value.scaled(alpha)));
     }
 }
 
@@ -301,9 +301,9 @@ impl<T: AtomicInteger> Slot<'_, T> {
     }
 }
 
-impl<T: Accumulate> Part<'_, T> {
+impl<T: Additive> Part<'_, T> {
     /// Adds `alpha` times a buffer to a strided block. Whoever calls holds the owner's lock.
-    pub(crate) fn accumulate<D: Dimension>(&self, at: usize, strides: &D, alpha: T, from: &Source<'_, T, D>) {
+    pub(crate) fn accumulate<D: Dimension>(&self, at: usize, strides: &D, alpha: T::Scale, from: &Source<'_, T, D>) {
         let strides = bytemuck::cast_slice(strides.slice());
         self.check_strided(at, from.counts.slice(), strides);
         if let Some(len) = contiguous(from.counts.slice(), strides, from.strides()) {
@@ -317,18 +317,20 @@ impl<T: Accumulate> Part<'_, T> {
     }
 
     /// Multiplies all elements.
-    pub(crate) fn scale(&self, alpha: T) {
+    pub(crate) fn scale(&self, alpha: T::Scale) {
         // SAFETY: the whole part.
         unsafe { kernels::scale(self.base, self.len, alpha) }
     }
 
     /// `self = a·x + b·y`; the parts are whole blocks, equal or apart.
-    pub(crate) fn axpby(&self, a: T, x: &Part<'_, T>, b: T, y: &Part<'_, T>) {
+    pub(crate) fn axpby(&self, a: T::Scale, x: &Part<'_, T>, b: T::Scale, y: &Part<'_, T>) {
         assert!(x.len == self.len && y.len == self.len, "lengths of three parts");
         // SAFETY: three whole parts of one length.
         unsafe { kernels::axpby(self.base, a, x.base, b, y.base, self.len) }
     }
+}
 
+impl<T: Number> Part<'_, T> {
     /// Σ xᵢyᵢ without conjugation.
     pub(crate) fn dot(&self, y: &Part<'_, T>) -> T {
         assert_eq!(y.len, self.len, "lengths of two parts");

@@ -2,16 +2,16 @@
 //!
 //! The number of members alone determines in which order they combine, so results are bitwise equal on every run and on every member.
 
-use crate::element::Accumulate;
+use crate::element::{Additive, Number};
 
 /// Sum; wraps for integers.
-pub fn sum<T: Accumulate>(a: T, b: T) -> T {
+pub fn sum<T: Additive>(a: T, b: T) -> T {
     a.plus(b)
 }
 
 /// Product; wraps for integers.
-pub fn product<T: Accumulate>(a: T, b: T) -> T {
-    a.times(b)
+pub fn product<T: Number>(a: T, b: T) -> T {
+    a.scaled(b)
 }
 
 /// Minimum; if the values do not compare (NaN), the first.
@@ -25,12 +25,12 @@ pub fn max<T: PartialOrd>(a: T, b: T) -> T {
 }
 
 /// The value of larger magnitude.
-pub fn abs_max<T: Accumulate>(a: T, b: T) -> T {
+pub fn abs_max<T: Number>(a: T, b: T) -> T {
     if b.magnitude() > a.magnitude() { b } else { a }
 }
 
 /// The value of smaller magnitude.
-pub fn abs_min<T: Accumulate>(a: T, b: T) -> T {
+pub fn abs_min<T: Number>(a: T, b: T) -> T {
     if b.magnitude() < a.magnitude() { b } else { a }
 }
 

@@ -6,7 +6,7 @@ use ndarray::{Array1, Ix2};
 use crate::{
     array::GlobalArray,
     calls::located,
-    element::{Accumulate, Element},
+    element::{Element, Number},
     error::Result,
     memory::part::Part,
 };
@@ -72,7 +72,7 @@ impl<T: Element> GlobalArray<T, Ix2> {
 }
 
 /// # Diagonals, rows and columns of matrices
-impl<T: Accumulate> GlobalArray<T, Ix2> {
+impl<T: Number> GlobalArray<T, Ix2> {
     /// Adds to the elements `(i, i)`. Collective.
     ///
     /// # Errors
@@ -144,7 +144,7 @@ impl<T: Accumulate> GlobalArray<T, Ix2> {
         self.update_boxes(&self.whole(), |own, mut values| {
             let factors = &factors[own.start[axis]..own.start[axis] + own.count[axis]];
             for (mut lane, &factor) in values.axis_iter_mut(ndarray::Axis(axis)).zip(factors) {
-                lane.map_inplace(|x| *x = x.times(factor));
+                lane.map_inplace(|x| *x = x.scaled(factor));
             }
         });
         self.leave(operation, Ok(()))

@@ -6,7 +6,7 @@ use super::{Operand, PatchRef, buffer_elements, patch_fingerprint};
 use crate::{
     array::GlobalArray,
     calls::located,
-    element::{Accumulate, Element},
+    element::{Additive, Element, Number},
     error::Result,
     index::Patch,
 };
@@ -176,7 +176,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
 }
 
 /// # Algebra, sums and products
-impl<T: Accumulate, D: Dimension> GlobalArray<T, D> {
+impl<T: Additive, D: Dimension> GlobalArray<T, D> {
     /// Sets all elements to zero. Collective.
     ///
     /// # Errors
@@ -197,11 +197,11 @@ impl<T: Accumulate, D: Dimension> GlobalArray<T, D> {
     /// # Source
     /// GA: `GA_Scale`.
     #[track_caller]
-    pub fn scale(&mut self, alpha: T) -> Result<()> {
+    pub fn scale(&mut self, alpha: T::Scale) -> Result<()> {
         located(move || self.scale_on(&self.whole(), alpha))
     }
 
-    pub(super) fn scale_on(&self, patch: &Patch<D>, alpha: T) -> Result<()> {
+    pub(super) fn scale_on(&self, patch: &Patch<D>, alpha: T::Scale) -> Result<()> {
         const OPERATION: &str = "scale";
         self.enter(OPERATION, &[patch_fingerprint(patch)])?;
         let part = self.own_part();
@@ -234,9 +234,9 @@ impl<T: Accumulate, D: Dimension> GlobalArray<T, D> {
     #[track_caller]
     pub fn assign_sum<'a>(
         &mut self,
-        alpha: T,
+        alpha: T::Scale,
         x: impl Into<PatchRef<'a, T, D>>,
-        beta: T,
+        beta: T::Scale,
         y: impl Into<PatchRef<'a, T, D>>,
     ) -> Result<()>
     where
@@ -248,8 +248,8 @@ impl<T: Accumulate, D: Dimension> GlobalArray<T, D> {
     pub(super) fn assign_sum_on(
         &self,
         patch: &Patch<D>,
-        (alpha, x): (T, PatchRef<'_, T, D>),
-        (beta, y): (T, PatchRef<'_, T, D>),
+        (alpha, x): (T::Scale, PatchRef<'_, T, D>),
+        (beta, y): (T::Scale, PatchRef<'_, T, D>),
     ) -> Result<()> {
         const OPERATION: &str = "assign_sum";
         let (x, y) = (x.resolve(OPERATION)?, y.resolve(OPERATION)?);
@@ -276,29 +276,69 @@ impl<T: Accumulate, D: Dimension> GlobalArray<T, D> {
     #[doc(alias = "axpy")]
     #[doc(alias = "GA_Add")]
     #[track_caller]
-    pub fn scaled_add<'a>(&mut self, alpha: T, x: impl Into<PatchRef<'a, T, D>>) -> Result<()>
+    pub fn scaled_add<'a>(&mut self, alpha: T::Scale, x: impl Into<PatchRef<'a, T, D>>) -> Result<()>
     where
         D: 'a,
     {
-        located(move || self.scaled_add_on(&self.whole(), alpha, x.into()))
+        located(move || self.axpby_on("scaled_add", &self.whole(), alpha, x.into(), T::Scale::ONE))
     }
 
-    pub(super) fn scaled_add_on(&self, patch: &Patch<D>, alpha: T, x: PatchRef<'_, T, D>) -> Result<()> {
-        const OPERATION: &str = "scaled_add";
-        let x = x.resolve(OPERATION)?;
+    /// `self = alpha x + beta self`, in one pass. Collective. `x` is as for [`scaled_add`](Self::scaled_add).
+    ///
+    /// # Errors
+    /// Same as that method.
+    ///
+    /// # Examples
+    /// A density is damped:
+    /// ```
+    /// use global_arrays::prelude::*;
+    /// # fn main() -> Result<(), Error> {
+    /// Launch::new().ranks(2).network("threads").run(|job| {
+    ///     let mut density = GlobalArray2::<f64>::builder(job, [4, 4]).fill(1.0).create()?;
+    ///     let new = GlobalArray2::<f64>::builder(job, [4, 4]).fill(3.0).create()?;
+    ///     density.axpby(0.25, &new, 0.75)?;
+    ///     assert_eq!(density.load([3, 3])?, 1.5);
+    ///     job.sync()
+    /// })
+    /// # }
+    /// ```
+    ///
+    /// # Source
+    /// The BLAS extension `axpby`; GA: `GA_Add` with the result as an operand.
+    #[doc(alias = "GA_Add")]
+    #[track_caller]
+    pub fn axpby<'a>(&mut self, alpha: T::Scale, x: impl Into<PatchRef<'a, T, D>>, beta: T::Scale) -> Result<()>
+    where
+        D: 'a,
+    {
+        located(move || self.axpby_on("axpby", &self.whole(), alpha, x.into(), beta))
+    }
+
+    pub(super) fn axpby_on(
+        &self,
+        operation: &'static str,
+        patch: &Patch<D>,
+        alpha: T::Scale,
+        x: PatchRef<'_, T, D>,
+        beta: T::Scale,
+    ) -> Result<()> {
+        let x = x.resolve(operation)?;
         if !self.matches(patch, &x) {
             // Each member reads of this array what it owns itself, before it writes it.
             let own = Operand { array: self, patch: patch.clone(), transposed: false };
-            return self.zip(OPERATION, patch, &x, &own, sum_of(alpha, T::ONE));
+            return self.zip(operation, patch, &x, &own, sum_of(alpha, beta));
         }
-        self.check_operand(OPERATION, patch, &x)?;
-        self.enter(OPERATION, &[patch_fingerprint(patch), x.fingerprint(), patch_fingerprint(patch)])?;
+        self.check_operand(operation, patch, &x)?;
+        self.enter(operation, &[patch_fingerprint(patch), x.fingerprint(), patch_fingerprint(patch)])?;
         let own = self.own_part();
-        own.axpby(alpha, &x.array.own_part(), T::ONE, &own);
+        own.axpby(alpha, &x.array.own_part(), beta, &own);
         self.streamed::<T>(3 * own.len());
-        self.leave(OPERATION, Ok(()))
+        self.leave(operation, Ok(()))
     }
+}
 
+/// # Algebra, products
+impl<T: Number, D: Dimension> GlobalArray<T, D> {
     /// Sets each element to the product of the elements of `a` and `b` at the same position. Collective.
     ///
     /// # Errors
@@ -313,13 +353,13 @@ impl<T: Accumulate, D: Dimension> GlobalArray<T, D> {
     where
         D: 'a,
     {
-        located(move || self.assign_zip_on("assign_product", &self.whole(), a.into(), b.into(), T::times))
+        located(move || self.assign_zip_on("assign_product", &self.whole(), a.into(), b.into(), T::scaled))
     }
 }
 
 /// `out = alpha x + beta y` on stretches.
-fn sum_of<T: Accumulate>(alpha: T, beta: T) -> impl Fn(&mut [T], &[T], &[T]) {
+fn sum_of<T: Additive>(alpha: T::Scale, beta: T::Scale) -> impl Fn(&mut [T], &[T], &[T]) {
     move |out, xs, ys| {
-        out.iter_mut().zip(xs).zip(ys).for_each(|((out, &x), &y)| *out = alpha.times(x).plus(beta.times(y)));
+        out.iter_mut().zip(xs).zip(ys).for_each(|((out, &x), &y)| *out = x.scaled(alpha).plus(y.scaled(beta)));
     }
 }

@@ -11,7 +11,7 @@ use crate::{
     array::GlobalArray,
     calls::located,
     distribution::Piece,
-    element::{Accumulate, Element},
+    element::{Additive, Element, Number},
     error::Result,
     index::{IntoPatch, Patch, PatchError},
     sync::fingerprint,
@@ -117,7 +117,7 @@ impl<'a, T: Element, D: Dimension> PatchRef<'a, T, D> {
     }
 }
 
-impl<T: Accumulate, D: Dimension> PatchRef<'_, T, D> {
+impl<T: Number, D: Dimension> PatchRef<'_, T, D> {
     /// Σ xᵢyᵢ over the patch and another operand of the same shape, without conjugation; see [`GlobalArray::dot`]. Collective.
     ///
     /// # Errors
@@ -241,7 +241,7 @@ impl<T: Element, D: Dimension> PatchMut<'_, T, D> {
     }
 }
 
-impl<T: Accumulate, D: Dimension> PatchMut<'_, T, D> {
+impl<T: Additive, D: Dimension> PatchMut<'_, T, D> {
     /// Multiplies the elements by `alpha`; see [`GlobalArray::scale`]. Collective.
     ///
     /// # Errors
@@ -250,7 +250,7 @@ impl<T: Accumulate, D: Dimension> PatchMut<'_, T, D> {
     /// # Source
     /// GA: `NGA_Scale_patch`.
     #[track_caller]
-    pub fn scale(&mut self, alpha: T) -> Result<()> {
+    pub fn scale(&mut self, alpha: T::Scale) -> Result<()> {
         located(move || {
             let patch = self.resolve("scale")?;
             self.array.scale_on(&patch, alpha)
@@ -267,9 +267,9 @@ impl<T: Accumulate, D: Dimension> PatchMut<'_, T, D> {
     #[track_caller]
     pub fn assign_sum<'b>(
         &mut self,
-        alpha: T,
+        alpha: T::Scale,
         x: impl Into<PatchRef<'b, T, D>>,
-        beta: T,
+        beta: T::Scale,
         y: impl Into<PatchRef<'b, T, D>>,
     ) -> Result<()>
     where
@@ -286,13 +286,28 @@ impl<T: Accumulate, D: Dimension> PatchMut<'_, T, D> {
     /// # Errors
     /// A patch outside its array; the errors of that method.
     #[track_caller]
-    pub fn scaled_add<'b>(&mut self, alpha: T, x: impl Into<PatchRef<'b, T, D>>) -> Result<()>
+    pub fn scaled_add<'b>(&mut self, alpha: T::Scale, x: impl Into<PatchRef<'b, T, D>>) -> Result<()>
     where
         D: 'b,
     {
         located(move || {
             let patch = self.resolve("scaled_add")?;
-            self.array.scaled_add_on(&patch, alpha, x.into())
+            self.array.axpby_on("scaled_add", &patch, alpha, x.into(), T::Scale::ONE)
+        })
+    }
+
+    /// `patch = alpha x + beta patch`; see [`GlobalArray::axpby`]. Collective.
+    ///
+    /// # Errors
+    /// A patch outside its array; the errors of that method.
+    #[track_caller]
+    pub fn axpby<'b>(&mut self, alpha: T::Scale, x: impl Into<PatchRef<'b, T, D>>, beta: T::Scale) -> Result<()>
+    where
+        D: 'b,
+    {
+        located(move || {
+            let patch = self.resolve("axpby")?;
+            self.array.axpby_on("axpby", &patch, alpha, x.into(), beta)
         })
     }
 }

@@ -2,12 +2,13 @@
 //! calls give equal bits, but another distribution may round differently.
 
 use ndarray::{Dimension, Ix1, Ix2};
+use num_traits::{Float, NumCast, ToPrimitive};
 
 use super::{Operand, PatchRef, buffer_elements, patch_fingerprint};
 use crate::{
     array::GlobalArray,
     calls::located,
-    element::{Accumulate, Element},
+    element::{Additive, Element, Number},
     error::Result,
     index::Patch,
     sync::ops,
@@ -103,8 +104,20 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     }
 }
 
+/// # Sums
+impl<T: Additive, D: Dimension> GlobalArray<T, D> {
+    /// The sum of all elements; wraps for integers. Collective.
+    ///
+    /// # Errors
+    /// Same as [`fill`](Self::fill).
+    #[track_caller]
+    pub fn sum(&self) -> Result<T> {
+        located(move || self.map_reduce(T::ZERO, |x| x, ops::sum))
+    }
+}
+
 /// # Reductions of numbers
-impl<T: Accumulate, D: Dimension> GlobalArray<T, D> {
+impl<T: Number, D: Dimension> GlobalArray<T, D> {
     /// Σ xᵢyᵢ over all elements of `self` and an array, a patch or a transposed array of the same shape, without conjugation.
     /// Collective; with a whole array of the same distribution, only the sum needs communication. For a patch of `self`:
     /// `self.at(patch).dot(..)`.
@@ -139,18 +152,9 @@ impl<T: Accumulate, D: Dimension> GlobalArray<T, D> {
         let mut sum = T::ZERO;
         let own = Operand { array: self, patch: patch.clone(), transposed: false };
         self.own_pairs(patch, &own, other, false, |xs, ys, _| {
-            sum = xs.iter().zip(ys).fold(sum, |sum, (&x, &y)| sum.plus(x.times(y)));
+            sum = xs.iter().zip(ys).fold(sum, |sum, (&x, &y)| sum.plus(x.scaled(y)));
         })?;
         Ok(sum)
-    }
-
-    /// The sum of all elements; wraps for integers. Collective.
-    ///
-    /// # Errors
-    /// Same as [`fill`](Self::fill).
-    #[track_caller]
-    pub fn sum(&self) -> Result<T> {
-        located(move || self.map_reduce(T::ZERO, |x| x, ops::sum))
     }
 
     /// The largest magnitude; 0 for an array without elements, NaN if any element is NaN. Collective.
@@ -158,13 +162,13 @@ impl<T: Accumulate, D: Dimension> GlobalArray<T, D> {
     /// # Errors
     /// Same as [`fill`](Self::fill).
     #[track_caller]
-    pub fn max_abs(&self) -> Result<f64> {
-        located(move || self.map_reduce(0.0, T::magnitude, larger))
+    pub fn max_abs(&self) -> Result<T::Real> {
+        located(move || self.map_reduce(T::Real::ZERO, T::magnitude, larger))
     }
 
     /// (Σ |xᵢ|²)^½ over all elements: the Euclidean norm of a vector, the Frobenius norm of a matrix. Collective.
     ///
-    /// The squares are not scaled: for magnitudes beyond 10^±154 they overflow or underflow.
+    /// The squares are added as `f64` and not scaled: for magnitudes beyond 10^±154 they overflow or underflow.
     ///
     /// # Errors
     /// Same as [`fill`](Self::fill).
@@ -172,12 +176,12 @@ impl<T: Accumulate, D: Dimension> GlobalArray<T, D> {
     /// # Source
     /// GA: the root of `GA_Ddot` with itself.
     #[track_caller]
-    pub fn norm_frobenius(&self) -> Result<f64> {
-        located(move || Ok(self.map_reduce(0.0, |x| x.magnitude().powi(2), |a, b| a + b)?.sqrt()))
+    pub fn norm_frobenius(&self) -> Result<T::Real> {
+        located(move || Ok(real(self.map_reduce(0.0, |x| wide(x).powi(2), |a, b| a + b)?.sqrt())))
     }
 }
 
-impl<T: Accumulate> GlobalArray<T, Ix1> {
+impl<T: Number> GlobalArray<T, Ix1> {
     /// Σ |xᵢ|. Collective.
     ///
     /// # Errors
@@ -186,8 +190,8 @@ impl<T: Accumulate> GlobalArray<T, Ix1> {
     /// # Source
     /// GA: `GA_Norm1`.
     #[track_caller]
-    pub fn norm_1(&self) -> Result<f64> {
-        located(move || self.map_reduce(0.0, T::magnitude, |a, b| a + b))
+    pub fn norm_1(&self) -> Result<T::Real> {
+        located(move || Ok(real(self.map_reduce(0.0, wide, |a, b| a + b)?)))
     }
 
     /// max |xᵢ|. Collective.
@@ -198,12 +202,12 @@ impl<T: Accumulate> GlobalArray<T, Ix1> {
     /// # Source
     /// GA: `GA_Norm_infinity`.
     #[track_caller]
-    pub fn norm_infinity(&self) -> Result<f64> {
+    pub fn norm_infinity(&self) -> Result<T::Real> {
         located(move || self.max_abs())
     }
 }
 
-impl<T: Accumulate> GlobalArray<T, Ix2> {
+impl<T: Number> GlobalArray<T, Ix2> {
     /// The largest column sum of magnitudes; NaN if any element is NaN. Collective.
     ///
     /// # Errors
@@ -212,7 +216,7 @@ impl<T: Accumulate> GlobalArray<T, Ix2> {
     /// # Source
     /// GA: `GA_Norm1`; ScaLAPACK `PDLANGE`.
     #[track_caller]
-    pub fn norm_1(&self) -> Result<f64> {
+    pub fn norm_1(&self) -> Result<T::Real> {
         located(move || self.largest_sum("norm_1", 1))
     }
 
@@ -224,22 +228,32 @@ impl<T: Accumulate> GlobalArray<T, Ix2> {
     /// # Source
     /// GA: `GA_Norm_infinity`; ScaLAPACK `PDLANGE`.
     #[track_caller]
-    pub fn norm_infinity(&self) -> Result<f64> {
+    pub fn norm_infinity(&self) -> Result<T::Real> {
         located(move || self.largest_sum("norm_infinity", 0))
     }
 
     /// The largest of the sums of magnitudes, one for each index of an axis.
-    fn largest_sum(&self, operation: &'static str, axis: usize) -> Result<f64> {
+    fn largest_sum(&self, operation: &'static str, axis: usize) -> Result<T::Real> {
         self.enter(operation, &[])?;
         let mut sums = vec![0.0; self.shape()[axis]];
-        self.for_own_values(|(row, column), start, x| sums[start[axis] + [row, column][axis]] += x.magnitude());
+        self.for_own_values(|(row, column), start, x| sums[start[axis] + [row, column][axis]] += wide(x));
         self.leave(operation, Ok(()))?;
         self.group.all_reduce(&mut sums, |a: f64, b| a + b)?;
-        Ok(sums.into_iter().fold(0.0, larger))
+        Ok(real(sums.into_iter().fold(0.0, larger)))
     }
 }
 
+/// The magnitude as what sums of magnitudes are added in.
+fn wide<T: Number>(x: T) -> f64 {
+    x.magnitude().to_f64().unwrap_or(f64::NAN)
+}
+
+/// A sum of magnitudes as the magnitude of an element.
+fn real<R: Float>(sum: f64) -> R {
+    NumCast::from(sum).unwrap_or_else(R::nan)
+}
+
 /// The larger; NaN if either is.
-fn larger(a: f64, b: f64) -> f64 {
+fn larger<R: Float>(a: R, b: R) -> R {
     if b > a || b.is_nan() { b } else { a }
 }

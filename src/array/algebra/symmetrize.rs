@@ -13,7 +13,7 @@ use crate::{
     array::GlobalArray,
     calls::located,
     distribution::{Block, Order, Piece},
-    element::Accumulate,
+    element::Number,
     error::{Error, Result},
     index::Patch,
     sync::Op,
@@ -25,7 +25,7 @@ const EDGE: usize = 64;
 const FAR_EDGE: usize = 256;
 
 /// An element that can be halved: floats and complex numbers.
-pub trait Halve: Accumulate {
+pub trait Halve: Number {
     /// `self / 2`.
     #[must_use]
     fn half(self) -> Self;

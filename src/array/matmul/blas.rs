@@ -31,7 +31,7 @@ use libloading::Library;
 use ndarray::{ArrayView2, ArrayViewMut2};
 use num_complex::Complex;
 
-use super::{NONE, VARIABLE, dense::Number, views};
+use super::{NONE, VARIABLE, dense::Packable, views};
 use crate::comm::kit::cores;
 
 /// Libraries with 32-bit integers, from the most specific to a machine to the most common. `libcblas` and `libblas` are not among them:
@@ -279,7 +279,7 @@ impl Call {
 }
 
 /// An element whose products CBLAS has.
-pub(super) trait Local: Number {
+pub(super) trait Local: Packable {
     /// # Safety
     /// The call describes three matrices at these addresses: those of A and B are valid for reads, that of C for reads and writes, and
     /// nobody else uses C.
@@ -316,15 +316,15 @@ mod tests {
     use ndarray::{Array2, ShapeBuilder, s};
 
     /// Small whole numbers, so that every sum is exact.
-    fn number<T: Number>(i: usize, j: usize, unit: T) -> T {
+    fn number<T: Packable>(i: usize, j: usize, unit: T) -> T {
         (0..(i * 7 + j * 5) % 11).fold(T::ZERO, |sum, _| sum.plus(unit))
     }
 
     fn definition<T: Local>(c: &mut ArrayViewMut2<'_, T>, alpha: T, a: &ArrayView2<'_, T>, b: &ArrayView2<'_, T>, beta: T) {
         for ((i, j), c) in c.indexed_iter_mut() {
-            let sum = (0..a.ncols()).fold(T::ZERO, |sum, p| sum.plus(a[[i, p]].times(b[[p, j]])));
-            let old = if beta == T::ZERO { T::ZERO } else { beta.times(*c) };
-            *c = old.plus(alpha.times(sum));
+            let sum = (0..a.ncols()).fold(T::ZERO, |sum, p| sum.plus(a[[i, p]].scaled(b[[p, j]])));
+            let old = if beta == T::ZERO { T::ZERO } else { beta.scaled(*c) };
+            *c = old.plus(alpha.scaled(sum));
         }
     }
 

@@ -6,20 +6,20 @@ use num_complex::Complex;
 use super::OPERATION;
 #[cfg(feature = "blas")]
 use super::blas;
-use super::dense::{self, Factor, Number};
+use super::dense::{self, Factor, Packable};
 use super::views::{check, scale};
 #[cfg(not(feature = "blas"))]
 use super::{NONE, VARIABLE};
 use crate::{
-    element::Accumulate,
+    element::Number,
     error::{Error, Result},
 };
 
 /// An element that matrices can be multiplied of.
 ///
 /// Implemented for `f32`, `f64` and their complex numbers by vectorised kernels, or with the feature `blas` by a BLAS, and for all
-/// integers by a blocked loop. A type of your own with [`Accumulate`] joins by an empty `impl`.
-pub trait Matmul: Accumulate {
+/// integers by a blocked loop. A type of your own with [`Number`] joins by an empty `impl`.
+pub trait Matmul: Number {
     /// `c = alpha * a * b + beta * c` on memory of one rank, of any strides. With `beta` zero `c` is not read.
     ///
     /// # Panics
@@ -101,7 +101,7 @@ fn refusal() -> Option<&'static str> {
     REFUSAL.get_or_init(refuse).as_deref()
 }
 
-fn vectorised<T: Number>(c: ArrayViewMut2<'_, T>, alpha: T, a: ArrayView2<'_, T>, b: ArrayView2<'_, T>, beta: T) {
+fn vectorised<T: Packable>(c: ArrayViewMut2<'_, T>, alpha: T, a: ArrayView2<'_, T>, b: ArrayView2<'_, T>, beta: T) {
     check(&c, &a, &b);
     dense::product(c, alpha, &a, &b, beta).expect("nothing is copied");
 }
@@ -109,7 +109,7 @@ fn vectorised<T: Number>(c: ArrayViewMut2<'_, T>, alpha: T, a: ArrayView2<'_, T>
 /// Rows of a block of `b` that stay in the cache while all rows of `c` pass.
 const DEPTH: usize = 64;
 
-fn blocked<T: Accumulate>(c: ArrayViewMut2<'_, T>, alpha: T, a: ArrayView2<'_, T>, b: ArrayView2<'_, T>, beta: T) {
+fn blocked<T: Number>(c: ArrayViewMut2<'_, T>, alpha: T, a: ArrayView2<'_, T>, b: ArrayView2<'_, T>, beta: T) {
     check(&c, &a, &b);
     if c.strides()[1] != 1 && c.strides()[0] == 1 {
         // Contiguous by columns: the transposed product is contiguous by rows.
@@ -118,7 +118,7 @@ fn blocked<T: Accumulate>(c: ArrayViewMut2<'_, T>, alpha: T, a: ArrayView2<'_, T
     by_rows(c, alpha, a, b, beta);
 }
 
-fn by_rows<T: Accumulate>(mut c: ArrayViewMut2<'_, T>, alpha: T, a: ArrayView2<'_, T>, b: ArrayView2<'_, T>, beta: T) {
+fn by_rows<T: Number>(mut c: ArrayViewMut2<'_, T>, alpha: T, a: ArrayView2<'_, T>, b: ArrayView2<'_, T>, beta: T) {
     scale(c.view_mut(), beta);
     if alpha == T::ZERO {
         return;
@@ -129,8 +129,8 @@ fn by_rows<T: Accumulate>(mut c: ArrayViewMut2<'_, T>, alpha: T, a: ArrayView2<'
         let depth = start..k.min(start + DEPTH);
         for (a, mut c) in a.rows().into_iter().zip(c.rows_mut()) {
             for p in depth.clone() {
-                let factor = alpha.times(a[p]);
-                Zip::from(&mut c).and(b.row(p)).for_each(|c, &b| *c = c.plus(factor.times(b)));
+                let factor = alpha.scaled(a[p]);
+                Zip::from(&mut c).and(b.row(p)).for_each(|c, &b| *c = c.plus(factor.scaled(b)));
             }
         }
     }

@@ -2,14 +2,14 @@
 
 use ndarray::{ArrayView2, ArrayViewMut2};
 
-use crate::element::Accumulate;
+use crate::element::Number;
 
 /// `c = beta * c`, not read if `beta` is zero.
-pub(super) fn scale<T: Accumulate>(mut c: ArrayViewMut2<'_, T>, beta: T) {
+pub(super) fn scale<T: Number>(mut c: ArrayViewMut2<'_, T>, beta: T) {
     if beta == T::ZERO {
         c.fill(T::ZERO);
     } else if beta != T::ONE {
-        c.mapv_inplace(|c| beta.times(c));
+        c.mapv_inplace(|c| c.scaled(beta));
     }
 }
 

@@ -14,7 +14,7 @@ use ndarray::Dimension;
 use super::{Call, Engine, Label, RequestId, remote_lock::RemoteLock, requests::Direction, strided::each_run};
 use crate::{
     comm::{BLOCK_LEVELS, Operation, Remote, Scale, Strided},
-    element::Accumulate,
+    element::{Additive, Element},
     error::Result,
     index::Loops,
     memory::buffer::Source,
@@ -26,7 +26,7 @@ const BUFFER: usize = 64 << 10;
 /// Adds to a request that `scale` times a buffer is added to a strided block at byte `at` of the segment of `rank`, by its owner
 /// under the striped lock at `lock`. The buffer must live until the request is complete.
 #[allow(clippy::too_many_arguments, reason = "an address in another rank's memory has this many parts")]
-pub(crate) fn accumulate_at_owner<T: Accumulate, D: Dimension>(
+pub(crate) fn accumulate_at_owner<T: Additive, D: Dimension>(
     engine: &Engine,
     call: &Call,
     rank: usize,
@@ -57,7 +57,7 @@ pub(crate) fn accumulate_at_owner<T: Accumulate, D: Dimension>(
 
 /// Adds to a request that `scale` times single elements are added by their owners: rank, byte offset, what. As
 /// [`accumulate_at_owner`].
-pub(crate) fn accumulate_list_at_owners<'a, T: Accumulate>(
+pub(crate) fn accumulate_list_at_owners<'a, T: Additive>(
     engine: &Engine,
     call: &Call,
     lock: usize,
@@ -75,13 +75,13 @@ pub(crate) fn accumulate_list_at_owners<'a, T: Accumulate>(
 
 /// Adds `alpha` times a buffer to a strided block at byte `at` of the segment of `rank`, under the lock word at `lock`.
 #[allow(clippy::too_many_arguments, reason = "an address in another rank's memory has this many parts")]
-pub(crate) fn accumulate_remote<T: Accumulate, D: Dimension>(
+pub(crate) fn accumulate_remote<T: Additive, D: Dimension>(
     engine: &Engine,
     rank: usize,
     lock: usize,
     at: usize,
     strides: &D,
-    alpha: T,
+    alpha: T::Scale,
     from: &Source<'_, T, D>,
     label: &Label,
 ) -> Result<()> {
@@ -104,10 +104,10 @@ pub(crate) struct Term<T> {
 
 /// Adds `alpha` times a value to single elements, each rank's under one turn at its lock word at `lock`; terms of one element add
 /// up in their order.
-pub(crate) fn accumulate_list<T: Accumulate>(
+pub(crate) fn accumulate_list<T: Additive>(
     engine: &Engine,
     lock: usize,
-    alpha: T,
+    alpha: T::Scale,
     mut terms: Vec<Term<T>>,
     label: &Label,
 ) -> Result<()> {
@@ -121,7 +121,7 @@ pub(crate) fn accumulate_list<T: Accumulate>(
             .get_list(elements().zip(&mut sums).map(|(terms, sum)| (terms[0].rank, terms[0].at, sum)), label)
             .and_then(|()| {
                 for (sum, terms) in sums.iter_mut().zip(elements()) {
-                    *sum = terms.iter().fold(*sum, |sum, term| sum.plus(alpha.times(term.value)));
+                    *sum = terms.iter().fold(*sum, |sum, term| sum.plus(term.value.scaled(alpha)));
                 }
                 engine.put_list(elements().zip(&sums).map(|(terms, sum)| (terms[0].rank, terms[0].at, sum)), label)
             });
@@ -137,7 +137,7 @@ struct Chunk<T> {
     len: usize,
 }
 
-fn chunks<T: Accumulate, D: Dimension>(at: usize, strides: &D, from: &Source<'_, T, D>) -> Vec<Chunk<T>> {
+fn chunks<T: Element, D: Dimension>(at: usize, strides: &D, from: &Source<'_, T, D>) -> Vec<Chunk<T>> {
     let size = size_of::<T>();
     let loops = Loops::new(from.counts().slice(), bytemuck::cast_slice(strides.slice()), from.strides(), size);
     let mut chunks = Vec::new();
@@ -152,7 +152,7 @@ fn chunks<T: Accumulate, D: Dimension>(at: usize, strides: &D, from: &Source<'_,
     chunks
 }
 
-fn pipeline<T: Accumulate>(engine: &Engine, rank: usize, chunks: &[Chunk<T>], alpha: T, label: &Label) -> Result<()> {
+fn pipeline<T: Additive>(engine: &Engine, rank: usize, chunks: &[Chunk<T>], alpha: T::Scale, label: &Label) -> Result<()> {
     let longest = chunks.iter().map(|chunk| chunk.len).max().unwrap_or(0);
     let mut buffers: [Vec<T>; 3] = std::array::from_fn(|_| vec![T::zeroed(); longest]);
     let addresses = buffers.each_mut().map(|buffer| buffer.as_mut_ptr());
@@ -173,7 +173,7 @@ fn pipeline<T: Accumulate>(engine: &Engine, rank: usize, chunks: &[Chunk<T>], al
             // SAFETY: inside the buffer, whose get is complete, and inside the caller's memory.
             unsafe {
                 let to = addresses[turn].add(k);
-                to.write((*to).plus(alpha.times(*chunk.from.add(k))));
+                to.write((*to).plus((*chunk.from.add(k)).scaled(alpha)));
             }
         }
         let (request, call) = engine.enter(label.clone(), false);

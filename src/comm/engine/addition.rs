@@ -166,7 +166,7 @@ mod tests {
 
     fn add_f64(words: &mut [f64], offsets: &[usize], run: usize, packed: &[f64], over: u32) -> Result<(), AdditionRefused> {
         assert!(packed.len() * 8 >= run * offsets.len());
-        let scale = Scale::of(2.0_f64).unwrap();
+        let scale = Scale::of::<f64>(2.0).unwrap();
         // SAFETY: the buffer is the test's own, and `packed` is as long as all runs.
         unsafe { add(segment(words), 0, &scale, offsets.iter().copied(), run, packed.as_ptr().cast(), &AtomicU32::new(over)) }
     }
@@ -198,7 +198,7 @@ mod tests {
         run: usize,
         packed: &[f64],
     ) -> Result<(), AdditionRefused> {
-        let scale = Scale::of(2.0_f64).unwrap();
+        let scale = Scale::of::<f64>(2.0).unwrap();
         let over = AtomicU32::new(0);
         // SAFETY: the buffer is the test's own, and `packed` is as long as all runs.
         unsafe { add_block(segment(words), 0, &scale, at, levels, run, packed.as_ptr().cast(), &over) }
@@ -258,7 +258,7 @@ mod tests {
             assert_eq!(add_f64(&mut words, &[offset], run, &[1.0; 4], 0), Err(AdditionRefused::Malformed));
         }
         assert_eq!(words, [0.0; 8]);
-        let (scale, over) = (Scale::of(1.0).unwrap(), AtomicU32::new(0));
+        let (scale, over) = (Scale::of::<f64>(1.0).unwrap(), AtomicU32::new(0));
         for lock in [4, 64, usize::MAX - 7] {
             // SAFETY: nothing is touched.
             let refused = unsafe { add(segment(&mut words), lock, &scale, [8].into_iter(), 8, [1_u8; 8].as_ptr(), &over) };
@@ -285,7 +285,7 @@ mod tests {
             for _ in 0..2 {
                 scope.spawn(|| {
                     let segment = NodeSegment { base: NonNull::new(address as *mut u8).unwrap(), len: 16 };
-                    let (scale, one) = (Scale::of(1_u64).unwrap(), 1_u64);
+                    let (scale, one) = (Scale::of::<u64>(1).unwrap(), 1_u64);
                     for _ in 0..TIMES {
                         // SAFETY: the words live longer than the scope, and are touched under the lock only.
                         unsafe { add(segment, 0, &scale, [8].into_iter(), 8, (&raw const one).cast(), &over) }.unwrap();

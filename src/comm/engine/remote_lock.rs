@@ -96,7 +96,7 @@ mod tests {
             engine::accumulate::accumulate_remote,
             testing::{Call, Fake},
         },
-        element::Accumulate,
+        element::{Additive, Number},
         error::Error,
         memory::buffer::Source,
     };
@@ -131,10 +131,10 @@ mod tests {
 
     type Announcement = Arc<Mutex<u64>>;
 
-    fn add<T: Accumulate>(engine: &Engine, value: T) -> Result<()> {
+    fn add<T: Additive>(engine: &Engine, value: T) -> Result<()> {
         let label = Label::new("a", "accumulate");
         let from = [value];
-        accumulate_remote(engine, 1, 0, 64, &Ix1(1), T::ONE, &Source::whole(&aview1(&from)), &label)
+        accumulate_remote(engine, 1, 0, 64, &Ix1(1), T::Scale::ONE, &Source::whole(&aview1(&from)), &label)
     }
 
     /// How the job ended, if it did.
@@ -187,17 +187,14 @@ mod tests {
     #[repr(transparent)]
     struct Alone(u64);
 
-    impl Accumulate for Alone {
+    impl Additive for Alone {
+        type Scale = u64;
         const ZERO: Self = Alone(0);
-        const ONE: Self = Alone(1);
         fn plus(self, _: Self) -> Self {
             std::panic::resume_unwind(Box::new("no sum"))
         }
-        fn times(self, other: Self) -> Self {
-            other
-        }
-        fn magnitude(self) -> f64 {
-            0.0
+        fn scaled(self, _: u64) -> Self {
+            self
         }
     }
 

@@ -10,7 +10,7 @@ use ndarray::{Array1, Array2, Ix1, Ix2, Zip, s};
 use num_complex::Complex;
 
 use crate::{
-    Accumulate, Counter, Error, GlobalArray, Group, Locks, Signal,
+    Additive, Counter, Error, GlobalArray, Group, Locks, Number, Signal,
     comm::testing::{
         islands::{Adapter, Islands},
         post::Post,
@@ -225,18 +225,15 @@ fn locks_exclude() {
 #[repr(transparent)]
 struct Slow(i64);
 
-impl Accumulate for Slow {
+impl Additive for Slow {
+    type Scale = i64;
     const ZERO: Self = Slow(0);
-    const ONE: Self = Slow(1);
     fn plus(self, other: Self) -> Self {
         std::thread::sleep(Duration::from_micros(20));
         Slow(self.0 + other.0)
     }
-    fn times(self, other: Self) -> Self {
-        Slow(self.0 * other.0)
-    }
-    fn magnitude(self) -> f64 {
-        self.0 as f64
+    fn scaled(self, by: i64) -> Self {
+        Slow(self.0 * by)
     }
 }
 
@@ -254,13 +251,13 @@ fn accumulates_that_must_not_meet(job: &Job) -> Result<(), Error> {
     let island = job.split(job.rank() / 2)?;
     let wide = GlobalArray::<i64, Ix1>::builder(job, [8]).zeros().create()?;
     let near = GlobalArray::<Slow, Ix1>::builder(&island, [4]).zeros().create()?;
-    let (ones, slow) = (Array1::ones(8), Array1::from_elem(4, Slow::ONE));
+    let (ones, slow) = (Array1::ones(8), Array1::from_elem(4, Slow(1)));
     let mut mine = 0;
     let times = together(job, |_| {
         wide.accumulate(.., 1, &ones)?;
         wide.scatter_accumulate(&[7, 0, 7], 1, &[1, 1, 1])?;
         mine += 20;
-        (0..20).try_for_each(|_| near.accumulate(.., Slow::ONE, &slow))
+        (0..20).try_for_each(|_| near.accumulate(.., 1, &slow))
     })?;
     let all = times as i64;
     assert_eq!(wide.get(..)?.to_vec(), [2 * all, all, all, all, all, all, all, 3 * all]);
@@ -390,11 +387,11 @@ fn accumulates_over_all_ranks_add_up() {
 fn elements_of_a_program_s_own_are_added_under_the_network_s_lock() {
     with_post(|job, post| {
         let a = GlobalArray::<Slow, Ix1>::builder(job, [8]).zeros().create()?;
-        let ones = Array1::from_elem(8, Slow::ONE);
+        let ones = Array1::from_elem(8, Slow(1));
         let times = together(job, |_| {
-            a.accumulate(.., Slow::ONE, &ones)?;
-            a.accumulate_nb(.., Slow::ONE, ones.clone())?.wait()?;
-            a.scatter_accumulate(&[7, 0], Slow::ONE, &[Slow::ONE; 2])
+            a.accumulate(.., 1, &ones)?;
+            a.accumulate_nb(.., 1, ones.clone())?.wait()?;
+            a.scatter_accumulate(&[7, 0], 1, &[Slow(1); 2])
         })? as i64;
         let sums = a.get(..)?.mapv(|sum| sum.0).to_vec();
         assert_eq!(sums, [3, 2, 2, 2, 2, 2, 2, 3].map(|each| each * times));
@@ -404,7 +401,7 @@ fn elements_of_a_program_s_own_are_added_under_the_network_s_lock() {
 }
 
 /// Strided patches of all kinds against an ndarray, by each rank in turn.
-fn blocks_as_in_an_array<T: Accumulate>(job: &Job, number: impl Fn(usize) -> T) -> Result<(), Error> {
+fn blocks_as_in_an_array<T: Number>(job: &Job, number: impl Fn(usize) -> T) -> Result<(), Error> {
     const SHAPE: [usize; 2] = [13, 18];
     let a = GlobalArray::<T, Ix2>::builder(job, SHAPE).create()?;
     let tiled = GlobalArray::<T, Ix2>::builder(job, SHAPE).tiled([3, 4]).create()?;
@@ -429,12 +426,12 @@ fn blocks_as_in_an_array<T: Accumulate>(job: &Job, number: impl Fn(usize) -> T) 
                 array.get_into(patch, seen.view_mut().reversed_axes())?;
                 let mut expected = model.slice(patch).to_owned();
                 Zip::from(&mut expected).and(values.t()).for_each(|to, &value| {
-                    *to = if turn % 3 == 0 { value } else { to.plus(alpha.times(value)) };
+                    *to = if turn % 3 == 0 { value } else { to.plus(value.scaled(alpha)) };
                 });
                 assert_eq!(seen.t(), expected, "turn {turn}");
             }
             Zip::from(model.slice_mut(patch)).and(values.t()).for_each(|to, &value| {
-                *to = if turn % 3 == 0 { value } else { to.plus(alpha.times(value)) };
+                *to = if turn % 3 == 0 { value } else { to.plus(value.scaled(alpha)) };
             });
             job.sync()?;
             assert_eq!(array.get(..)?, model, "turn {turn}");

@@ -5,7 +5,7 @@
 use std::mem::MaybeUninit;
 
 use super::machine::Machine;
-use crate::element::{Accumulate, Element};
+use crate::element::{Additive, Element, Number};
 
 /// Private buffer of one operand: two of them and their shared counterparts fill half of a 32 KiB first-level cache.
 const PIECE_BYTES: usize = 4096;
@@ -82,7 +82,7 @@ fn pieces<T: Element>(len: usize) -> impl Iterator<Item = (usize, usize)> {
 /// # Safety
 /// As there.
 #[inline(always)]
-pub(super) unsafe fn accumulate<M: Machine, T: Accumulate>(dst: *mut T, src: *const T, len: usize, alpha: T) {
+pub(super) unsafe fn accumulate<M: Machine, T: Additive>(dst: *mut T, src: *const T, len: usize, alpha: T::Scale) {
     let (mut ours, mut theirs) = (Piece::new(), Piece::new());
     for (start, len) in pieces::<T>(len) {
         let dst = dst.wrapping_add(start);
@@ -90,7 +90,7 @@ pub(super) unsafe fn accumulate<M: Machine, T: Accumulate>(dst: *mut T, src: *co
         unsafe {
             let sums = ours.read::<M>(dst, len);
             for (sum, &value) in sums.iter_mut().zip(&*theirs.read::<M>(src.wrapping_add(start), len)) {
-                *sum = sum.plus(alpha.times(value));
+                *sum = sum.plus(value.scaled(alpha));
             }
             write::<M, T>(dst, sums);
         }
@@ -119,7 +119,7 @@ pub(super) unsafe fn fill<M: Machine, T: Element>(dst: *mut T, len: usize, value
 /// # Safety
 /// As there.
 #[inline(always)]
-pub(super) unsafe fn scale<M: Machine, T: Accumulate>(dst: *mut T, len: usize, alpha: T) {
+pub(super) unsafe fn scale<M: Machine, T: Additive>(dst: *mut T, len: usize, alpha: T::Scale) {
     let mut piece = Piece::new();
     for (start, len) in pieces::<T>(len) {
         let dst = dst.wrapping_add(start);
@@ -127,7 +127,7 @@ pub(super) unsafe fn scale<M: Machine, T: Accumulate>(dst: *mut T, len: usize, a
         unsafe {
             let values = piece.read::<M>(dst, len);
             for value in values.iter_mut() {
-                *value = alpha.times(*value);
+                *value = value.scaled(alpha);
             }
             write::<M, T>(dst, values);
         }
@@ -139,14 +139,14 @@ pub(super) unsafe fn scale<M: Machine, T: Accumulate>(dst: *mut T, len: usize, a
 /// # Safety
 /// As there.
 #[inline(always)]
-pub(super) unsafe fn axpby<M: Machine, T: Accumulate>(dst: *mut T, a: T, x: *const T, b: T, y: *const T, len: usize) {
+pub(super) unsafe fn axpby<M: Machine, T: Additive>(dst: *mut T, a: T::Scale, x: *const T, b: T::Scale, y: *const T, len: usize) {
     let (mut first, mut second) = (Piece::new(), Piece::new());
     for (start, len) in pieces::<T>(len) {
         // SAFETY: parts of what the caller vouches for, no longer than a piece; both are read before any of `dst` is written.
         unsafe {
             let values = first.read::<M>(x.wrapping_add(start), len);
             for (value, &other) in values.iter_mut().zip(&*second.read::<M>(y.wrapping_add(start), len)) {
-                *value = a.times(*value).plus(b.times(other));
+                *value = value.scaled(a).plus(other.scaled(b));
             }
             write::<M, T>(dst.wrapping_add(start), values);
         }
@@ -158,7 +158,7 @@ pub(super) unsafe fn axpby<M: Machine, T: Accumulate>(dst: *mut T, a: T, x: *con
 /// # Safety
 /// As there.
 #[inline(always)]
-pub(super) unsafe fn dot<M: Machine, T: Accumulate>(x: *const T, y: *const T, len: usize) -> T {
+pub(super) unsafe fn dot<M: Machine, T: Number>(x: *const T, y: *const T, len: usize) -> T {
     let (mut first, mut second) = (Piece::new(), Piece::new());
     let mut lanes = [T::ZERO; DOT_LANES_BYTES];
     let lanes = &mut lanes[..dot_lanes::<T>()];
@@ -167,7 +167,7 @@ pub(super) unsafe fn dot<M: Machine, T: Accumulate>(x: *const T, y: *const T, le
         let (x, y) = unsafe { (first.read::<M>(x.wrapping_add(start), len), second.read::<M>(y.wrapping_add(start), len)) };
         for (x, y) in x.chunks(lanes.len()).zip(y.chunks(lanes.len())) {
             for ((lane, &x), &y) in lanes.iter_mut().zip(x).zip(y) {
-                *lane = lane.plus(x.times(y));
+                *lane = lane.plus(x.scaled(y));
             }
         }
     }
@@ -175,7 +175,7 @@ pub(super) unsafe fn dot<M: Machine, T: Accumulate>(x: *const T, y: *const T, le
 }
 
 /// The sum of the lanes, halves onto halves; an odd last lane is carried along.
-pub(super) fn sum_lanes<T: Accumulate>(lanes: &mut [T]) -> T {
+pub(super) fn sum_lanes<T: Additive>(lanes: &mut [T]) -> T {
     let mut len = lanes.len();
     while len > 1 {
         let half = len.div_ceil(2);
@@ -192,6 +192,7 @@ mod tests {
     use num_complex::Complex;
 
     use super::{dot_lanes, sum_lanes};
+    use crate::element::Number;
     use crate::memory::kernels::machine::Machine;
     use crate::memory::kernels::testing::{Memory, Sample, Triple, on_every_machine};
 
@@ -227,26 +228,26 @@ mod tests {
     }
 
     fn maps_of<M: Machine, T: Sample>() {
-        let (a, b) = (T::sample(3), T::sample(8));
+        let (a, b, value) = (T::scale(3), T::scale(8), T::sample(8));
         // SAFETY: `maps` calls with buffers of `len` elements, apart from each other.
         unsafe {
-            maps::<T>(|dst, x, _, len| M::accumulate(dst, x, len, a), |dst, x, _| dst.plus(a.times(x)));
-            maps::<T>(|dst, _, _, len| M::fill(dst, len, b), |_, _, _| b);
-            maps::<T>(|dst, _, _, len| M::scale(dst, len, a), |dst, _, _| a.times(dst));
-            maps::<T>(|dst, x, y, len| M::axpby(dst, a, x, b, y, len), |_, x, y| a.times(x).plus(b.times(y)));
-            maps::<T>(|dst, x, _, len| M::axpby(dst, a, dst, b, x, len), |dst, x, _| a.times(dst).plus(b.times(x)));
-            maps::<T>(|dst, x, _, len| M::axpby(dst, a, x, b, dst, len), |dst, x, _| a.times(x).plus(b.times(dst)));
-            maps::<T>(|dst, _, _, len| M::axpby(dst, a, dst, b, dst, len), |dst, _, _| a.times(dst).plus(b.times(dst)));
+            maps::<T>(|dst, x, _, len| M::accumulate(dst, x, len, a), |dst, x, _| dst.plus(x.scaled(a)));
+            maps::<T>(|dst, _, _, len| M::fill(dst, len, value), |_, _, _| value);
+            maps::<T>(|dst, _, _, len| M::scale(dst, len, a), |dst, _, _| dst.scaled(a));
+            maps::<T>(|dst, x, y, len| M::axpby(dst, a, x, b, y, len), |_, x, y| x.scaled(a).plus(y.scaled(b)));
+            maps::<T>(|dst, x, _, len| M::axpby(dst, a, dst, b, x, len), |dst, x, _| dst.scaled(a).plus(x.scaled(b)));
+            maps::<T>(|dst, x, _, len| M::axpby(dst, a, x, b, dst, len), |dst, x, _| x.scaled(a).plus(dst.scaled(b)));
+            maps::<T>(|dst, _, _, len| M::axpby(dst, a, dst, b, dst, len), |dst, _, _| dst.scaled(a).plus(dst.scaled(b)));
         }
     }
 
-    fn dots_of<M: Machine, T: Sample>() {
+    fn dots_of<M: Machine, T: Sample + Number>() {
         for (len, offsets) in cases::<T>() {
             let ((mut x, xs), (mut y, ys)) = (memory::<T>(len, offsets[1], 1000), memory::<T>(len, offsets[2], 2000));
             let mut lanes = vec![T::ZERO; dot_lanes::<T>()];
             for i in 0..len {
                 let lane = &mut lanes[i % dot_lanes::<T>()];
-                *lane = lane.plus(xs[i].times(ys[i]));
+                *lane = lane.plus(xs[i].scaled(ys[i]));
             }
             // SAFETY: buffers of `len` elements.
             let sum = unsafe { M::dot::<T>(x.start().cast(), y.start().cast(), len) };
@@ -278,7 +279,6 @@ mod tests {
 
     fn structs<M: Machine>() {
         maps_of::<M, Triple>();
-        dots_of::<M, Triple>();
     }
 
     fn elements_larger_than_a_piece<M: Machine>() {

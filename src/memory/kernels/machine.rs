@@ -1,7 +1,7 @@
 //! What a target has to bring. `arithmetic.rs` and `transpose.rs` have versions made of its copies.
 
 use super::Stride;
-use crate::element::{Accumulate, Element};
+use crate::element::{Additive, Element, Number};
 
 /// A transposition, as [`super::copy_transposed`] says.
 #[derive(Clone, Copy)]
@@ -41,14 +41,20 @@ pub(super) trait Machine: Sized {
 
     /// # Safety
     /// [`super::accumulate`].
-    unsafe fn accumulate<T: Accumulate>(dst: *mut T, src: *const T, len: usize, alpha: T);
+    unsafe fn accumulate<T: Additive>(dst: *mut T, src: *const T, len: usize, alpha: T::Scale);
 
     /// `stride.count` runs of `run_elements` elements.
     ///
     /// # Safety
     /// [`super::accumulate_strided`] with the one level `stride`.
     #[inline]
-    unsafe fn accumulate_plane<T: Accumulate>(mut dst: *mut T, mut src: *const T, stride: Stride, run_elements: usize, alpha: T) {
+    unsafe fn accumulate_plane<T: Additive>(
+        mut dst: *mut T,
+        mut src: *const T,
+        stride: Stride,
+        run_elements: usize,
+        alpha: T::Scale,
+    ) {
         for _ in 0..stride.count {
             // SAFETY: the caller vouches for each of the `count` runs.
             unsafe { Self::accumulate(dst, src, run_elements, alpha) };
@@ -63,15 +69,15 @@ pub(super) trait Machine: Sized {
 
     /// # Safety
     /// [`super::scale`].
-    unsafe fn scale<T: Accumulate>(dst: *mut T, len: usize, alpha: T);
+    unsafe fn scale<T: Additive>(dst: *mut T, len: usize, alpha: T::Scale);
 
     /// # Safety
     /// [`super::axpby`].
-    unsafe fn axpby<T: Accumulate>(dst: *mut T, a: T, x: *const T, b: T, y: *const T, len: usize);
+    unsafe fn axpby<T: Additive>(dst: *mut T, a: T::Scale, x: *const T, b: T::Scale, y: *const T, len: usize);
 
     /// # Safety
     /// [`super::dot`].
-    unsafe fn dot<T: Accumulate>(x: *const T, y: *const T, len: usize) -> T;
+    unsafe fn dot<T: Number>(x: *const T, y: *const T, len: usize) -> T;
 
     /// # Safety
     /// [`super::copy_transposed`].

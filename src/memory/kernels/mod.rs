@@ -41,7 +41,7 @@ mod transpose;
 #[cfg(not(any(not(target_arch = "x86_64"), miri, global_arrays_portable)))]
 mod x86_64;
 
-use crate::element::{Accumulate, Element};
+use crate::element::{Additive, Element, Number, numbers_of};
 pub(crate) use element::{load, read, store, write};
 use machine::{Machine, Transpose};
 #[cfg(any(not(target_arch = "x86_64"), miri, global_arrays_portable))]
@@ -87,24 +87,36 @@ pub(crate) unsafe fn copy_strided(dst: *mut u8, src: *const u8, levels: &[Stride
 /// # Safety
 /// As [`copy`], for `len` elements. Any alignment.
 #[inline]
-pub(crate) unsafe fn accumulate<T: Accumulate>(dst: *mut T, src: *const T, len: usize, alpha: T) {
-    // SAFETY: passed on unchanged.
-    unsafe { Native::accumulate(dst, src, len, alpha) }
+pub(crate) unsafe fn accumulate<T: Additive>(dst: *mut T, src: *const T, len: usize, alpha: T::Scale) {
+    // SAFETY: passed on, the same bytes.
+    unsafe {
+        match numbers_of::<T>() {
+            Some(each) => Native::accumulate::<T::Scale>(dst.cast(), src.cast(), each * len, alpha),
+            None => Native::accumulate(dst, src, len, alpha),
+        }
+    }
 }
 
 /// [`accumulate`] on runs of `run_elements` elements, placed as `levels` (strides in bytes) say, outermost first.
 ///
 /// # Safety
 /// As [`copy_strided`], with runs of `run_elements * size_of::<T>()` bytes. Any alignment.
-pub(crate) unsafe fn accumulate_strided<T: Accumulate>(
+pub(crate) unsafe fn accumulate_strided<T: Additive>(
     dst: *mut T,
     src: *const T,
     levels: &[Stride],
     run_elements: usize,
-    alpha: T,
+    alpha: T::Scale,
 ) {
-    // SAFETY: passed on unchanged.
-    unsafe { strided::accumulate::<Native, T>(dst, src, levels, run_elements, alpha) }
+    // SAFETY: passed on, the same bytes.
+    unsafe {
+        match numbers_of::<T>() {
+            Some(each) => {
+                strided::accumulate::<Native, T::Scale>(dst.cast(), src.cast(), levels, each * run_elements, alpha);
+            }
+            None => strided::accumulate::<Native, T>(dst, src, levels, run_elements, alpha),
+        }
+    }
 }
 
 /// `dst[i] = value`.
@@ -121,25 +133,35 @@ pub(crate) unsafe fn fill<T: Element>(dst: *mut T, len: usize, value: T) {
 ///
 /// # Safety
 /// As [`fill`].
-pub(crate) unsafe fn scale<T: Accumulate>(dst: *mut T, len: usize, alpha: T) {
-    // SAFETY: passed on unchanged.
-    unsafe { Native::scale(dst, len, alpha) }
+pub(crate) unsafe fn scale<T: Additive>(dst: *mut T, len: usize, alpha: T::Scale) {
+    // SAFETY: passed on, the same bytes.
+    unsafe {
+        match numbers_of::<T>() {
+            Some(each) => Native::scale::<T::Scale>(dst.cast(), each * len, alpha),
+            None => Native::scale(dst, len, alpha),
+        }
+    }
 }
 
 /// `dst[i] = a * x[i] + b * y[i]`. `x` and `y` may each be `dst` itself.
 ///
 /// # Safety
 /// As [`copy`] for `x` and `y`, `len` elements, save that either may begin exactly where `dst` does. Any alignment.
-pub(crate) unsafe fn axpby<T: Accumulate>(dst: *mut T, a: T, x: *const T, b: T, y: *const T, len: usize) {
-    // SAFETY: passed on unchanged.
-    unsafe { Native::axpby(dst, a, x, b, y, len) }
+pub(crate) unsafe fn axpby<T: Additive>(dst: *mut T, a: T::Scale, x: *const T, b: T::Scale, y: *const T, len: usize) {
+    // SAFETY: passed on, the same bytes.
+    unsafe {
+        match numbers_of::<T>() {
+            Some(each) => Native::axpby::<T::Scale>(dst.cast(), a, x.cast(), b, y.cast(), each * len),
+            None => Native::axpby(dst, a, x, b, y, len),
+        }
+    }
 }
 
 /// The sum of `x[i] * y[i]`, without conjugation.
 ///
 /// # Safety
 /// As [`copy`] for sources `x` and `y`, `len` elements, which may overlap. Any alignment.
-pub(crate) unsafe fn dot<T: Accumulate>(x: *const T, y: *const T, len: usize) -> T {
+pub(crate) unsafe fn dot<T: Number>(x: *const T, y: *const T, len: usize) -> T {
     // SAFETY: passed on unchanged.
     unsafe { Native::dot(x, y, len) }
 }

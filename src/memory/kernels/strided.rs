@@ -1,7 +1,7 @@
 //! Levels of strides: walked down to one level, which a [`Machine`] does at a time.
 
 use super::machine::Machine;
-use crate::element::Accumulate;
+use crate::element::Additive;
 
 /// One level of a strided transfer: how often, and how far apart on either side, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,12 +33,12 @@ pub(super) unsafe fn copy<M: Machine>(dst: *mut u8, src: *const u8, levels: &[St
 ///
 /// # Safety
 /// As there.
-pub(super) unsafe fn accumulate<M: Machine, T: Accumulate>(
+pub(super) unsafe fn accumulate<M: Machine, T: Additive>(
     dst: *mut T,
     src: *const T,
     levels: &[Stride],
     run_elements: usize,
-    alpha: T,
+    alpha: T::Scale,
 ) {
     let (levels, run) = join_contiguous(levels, run_elements * size_of::<T>());
     let run_elements = run / size_of::<T>().max(1);
@@ -166,13 +166,13 @@ mod tests {
         dst.set(&samples(dst_len, 5));
         src.set(&samples(src_len, 1000));
         let mut expected = dst.clone();
-        let alpha = T::sample(3);
+        let alpha = T::scale(3);
         for (d, s) in offsets {
             for i in 0..run {
                 let d = dst_first.wrapping_add_signed(d) + i * size_of::<T>();
                 let s = src_first.wrapping_add_signed(s) + i * size_of::<T>();
                 let old: T = bytemuck::pod_read_unaligned(&expected.inside()[d..d + size_of::<T>()]);
-                let sum = old.plus(alpha.times(bytemuck::pod_read_unaligned(&src.inside()[s..s + size_of::<T>()])));
+                let sum = old.plus(bytemuck::pod_read_unaligned::<T>(&src.inside()[s..s + size_of::<T>()]).scaled(alpha));
                 expected.inside()[d..d + size_of::<T>()].copy_from_slice(bytemuck::bytes_of(&sum));
             }
         }

@@ -3,7 +3,7 @@
 use bytemuck::{Pod, Zeroable};
 use num_complex::Complex;
 
-use crate::element::Accumulate;
+use crate::element::Additive;
 
 /// Makes of each generic check one test for every machine: the portable one, and x86-64 on each of its levels.
 macro_rules! on_every_machine {
@@ -69,46 +69,46 @@ impl Memory {
 }
 
 /// An element of which the tests make as many as they want.
-pub(super) trait Sample: Accumulate {
+pub(super) trait Sample: Additive + PartialEq + std::fmt::Debug {
     /// The element of that number: not exactly representable sums and products where there are such.
     fn sample(number: usize) -> Self;
+
+    /// A factor of that number.
+    fn scale(number: usize) -> Self::Scale;
 }
 
 macro_rules! sample {
-    ($($t:ty: $number:ident => $value:expr);* $(;)?) => {$(
+    ($($t:ty, $scale:ty: $number:ident => $value:expr);* $(;)?) => {$(
         impl Sample for $t {
             fn sample($number: usize) -> Self { $value }
+            fn scale(number: usize) -> $scale { <$scale>::sample(number) }
         }
     )*};
 }
 sample! {
-    u8: number => number.wrapping_mul(31) as u8;
-    i32: number => number.wrapping_mul(0x9e37_79b9) as i32;
-    i64: number => number.wrapping_mul(0x9e37_79b9_7f4a_7c15) as i64;
-    f32: number => (number % 1009) as f32 * 0.1 - 3.7;
-    f64: number => (number % 1009) as f64 * 0.1 - 3.7;
-    Complex<f64>: number => Complex::new(f64::sample(number), f64::sample(number + 17));
-    Triple: number => Triple([number as u64, number.wrapping_mul(77) as u64, !number as u64]);
+    u8, u8: number => number.wrapping_mul(31) as u8;
+    i32, i32: number => number.wrapping_mul(0x9e37_79b9) as i32;
+    i64, i64: number => number.wrapping_mul(0x9e37_79b9_7f4a_7c15) as i64;
+    f32, f32: number => (number % 1009) as f32 * 0.1 - 3.7;
+    f64, f64: number => (number % 1009) as f64 * 0.1 - 3.7;
+    Complex<f64>, Complex<f64>: number => Complex::new(f64::sample(number), f64::sample(number + 17));
+    Triple, i64: number => Triple([number as i64, number.wrapping_mul(77) as i64, !number as i64]);
 }
 
 /// A user's element of 24 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Pod, Zeroable)]
 #[repr(C)]
-pub(super) struct Triple(pub(super) [u64; 3]);
+pub(super) struct Triple(pub(super) [i64; 3]);
 
-impl Accumulate for Triple {
+impl Additive for Triple {
+    type Scale = i64;
     const ZERO: Self = Triple([0; 3]);
-    const ONE: Self = Triple([1; 3]);
 
     fn plus(self, other: Self) -> Self {
-        Triple(std::array::from_fn(|i| self.0[i].wrapping_add(other.0[i])))
+        Triple(self.0.plus(other.0))
     }
 
-    fn times(self, other: Self) -> Self {
-        Triple(std::array::from_fn(|i| self.0[i].wrapping_mul(other.0[i])))
-    }
-
-    fn magnitude(self) -> f64 {
-        self.0[0] as f64
+    fn scaled(self, by: i64) -> Self {
+        Triple(self.0.scaled(by))
     }
 }

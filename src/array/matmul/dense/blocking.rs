@@ -1,6 +1,6 @@
 //! How large the blocks of a product are.
 
-use super::{caches::Caches, pack::Number, tile::Kernel};
+use super::{caches::Caches, pack::Packable, tile::Kernel};
 
 /// Depth of a panel from which reading and writing C no longer counts: a tile of C is then read and written once for 256 multiplications
 /// and additions of each element. Chosen from sweeps on one core of Zen 4 with AVX2 and AVX-512.
@@ -15,7 +15,7 @@ pub(super) struct Blocking {
 }
 
 impl Blocking {
-    pub(super) fn of<T: Number>(kernel: &Kernel<T::Real>, caches: Caches, [m, n, k]: [usize; 3]) -> Self {
+    pub(super) fn of<T: Packable>(kernel: &Kernel<T::Real>, caches: Caches, [m, n, k]: [usize; 3]) -> Self {
         let float = size_of::<T::Real>();
         // A panel of A stays in three quarters of the first cache, narrow panels of B stream through the rest. Where tiles are so
         // large that such a panel would not be deep, A streams too, at a rate as low, and C counts: two thirds for a panel of B.

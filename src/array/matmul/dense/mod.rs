@@ -46,7 +46,7 @@ use crate::error::Result;
 #[allow(unreachable_pub, reason = "in the type of a hidden constant of a public trait")]
 pub use factor::Factor;
 use factor::Transposed;
-pub(super) use pack::Number;
+pub(super) use pack::Packable;
 
 thread_local! {
     static PACKED_A: Cell<Vec<Line>> = const { Cell::new(Vec::new()) };
@@ -54,11 +54,17 @@ thread_local! {
 }
 
 /// `c = alpha * a * b + beta * c` for factors whose shapes go together with it. With `beta` zero `c` is not read.
-pub(super) fn product<T: Number>(c: ArrayViewMut2<'_, T>, alpha: T, a: &dyn Factor<T>, b: &dyn Factor<T>, beta: T) -> Result<()> {
+pub(super) fn product<T: Packable>(
+    c: ArrayViewMut2<'_, T>,
+    alpha: T,
+    a: &dyn Factor<T>,
+    b: &dyn Factor<T>,
+    beta: T,
+) -> Result<()> {
     product_by((tile::best(), caches::of_this_core()), c, alpha, a, b, beta)
 }
 
-fn product_by<T: Number>(
+fn product_by<T: Packable>(
     (kernel, caches): (&Kernel<T::Real>, Caches),
     mut c: ArrayViewMut2<'_, T>,
     alpha: T,
@@ -105,7 +111,7 @@ fn product_by<T: Number>(
 }
 
 /// The tiles of a block of C from packed blocks of A and B. `depth` is that of the real product.
-fn tiles<T: Number>(
+fn tiles<T: Packable>(
     kernel: &Kernel<T::Real>,
     a: &[T::Real],
     b: &[T::Real],
@@ -131,7 +137,7 @@ fn tiles<T: Number>(
 }
 
 /// A tile that reaches beyond C, or whose columns are not contiguous.
-fn edge<T: Number>(kernel: &Kernel<T::Real>, a: &[T::Real], b: &[T::Real], mut c: ArrayViewMut2<'_, T>, add: bool) {
+fn edge<T: Packable>(kernel: &Kernel<T::Real>, a: &[T::Real], b: &[T::Real], mut c: ArrayViewMut2<'_, T>, add: bool) {
     let mut buffer = [T::ZERO; tile::LARGEST];
     let whole = ((c.nrows() * T::PARTS).next_multiple_of(kernel.lanes) / T::PARTS, kernel.columns);
     let buffer = &mut buffer[..whole.0 * whole.1];
@@ -148,12 +154,12 @@ mod tests {
     use num_complex::Complex;
 
     /// Small whole numbers, so that every sum is exact.
-    fn number<T: Number>(i: usize, j: usize, unit: T) -> T {
+    fn number<T: Packable>(i: usize, j: usize, unit: T) -> T {
         (0..(i * 7 + j * 5) % 11).fold(T::ZERO, |sum, _| sum.plus(unit))
     }
 
     /// Every inner loop that runs here, on blocks of tiny caches, so that each loop has several turns and a rest.
-    fn check<T: Number>(unit: T, alpha: T) {
+    fn check<T: Packable>(unit: T, alpha: T) {
         let caches = Caches { first: 1 << 10, second: 4 << 10, last: 16 << 10 };
         for (_, kernel) in T::Real::kernels().iter().filter(|(has, _)| has()) {
             for (m, n, k) in [(1, 1, 1), (3, 50, 9), (97, 41, 23), (64, 64, 64), (25, 7, 90), (5, 4, 0), (0, 3, 2), (3, 0, 2)] {
@@ -169,8 +175,8 @@ mod tests {
                         product_by((kernel, caches), c.slice_mut(place), alpha, &a.view(), &b.view(), beta).unwrap();
                         let mut expected = start.clone();
                         for ((i, j), c) in expected.slice_mut(place).indexed_iter_mut() {
-                            let sum = (0..k).fold(T::ZERO, |sum, p| sum.plus(a[[i, p]].times(b[[p, j]])));
-                            *c = beta.times(*c).plus(alpha.times(sum));
+                            let sum = (0..k).fold(T::ZERO, |sum, p| sum.plus(a[[i, p]].scaled(b[[p, j]])));
+                            *c = beta.scaled(*c).plus(alpha.scaled(sum));
                         }
                         assert_eq!(c, expected, "{m} x {n} x {k}, {} x {}, {layout}", kernel.rows, kernel.columns);
                     }

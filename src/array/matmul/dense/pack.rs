@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     array::matmul::scratch::{self, Line},
-    element::Accumulate,
+    element::{Additive, Number},
     error::Result,
 };
 
@@ -22,10 +22,8 @@ thread_local! {
 }
 
 /// An element made of one or two floats.
-pub(in crate::array::matmul) trait Number: Accumulate {
-    /// The float.
-    type Real: Real;
-    /// How many: 1 or 2.
+pub(in crate::array::matmul) trait Packable: Number<Real: Real> {
+    /// How many floats: 1 or 2.
     const PARTS: usize;
 
     /// Writes `W` elements of a column of packed A, from row `first` on.
@@ -49,8 +47,7 @@ pub(in crate::array::matmul) trait Number: Accumulate {
 
 macro_rules! number {
     ($t:ty) => {
-        impl Number for $t {
-            type Real = $t;
+        impl Packable for $t {
             const PARTS: usize = 1;
 
             #[inline(always)]
@@ -64,8 +61,7 @@ macro_rules! number {
             }
         }
 
-        impl Number for Complex<$t> {
-            type Real = $t;
+        impl Packable for Complex<$t> {
             const PARTS: usize = 2;
 
             #[inline(always)]
@@ -91,7 +87,7 @@ number!(f32);
 number!(f64);
 
 /// What a packed factor is: how values of one matrix column are written, from which place on.
-trait Side<T: Number> {
+trait Side<T: Packable> {
     fn put<const W: usize>(&self, values: [T; W], to: &mut [T::Real], first: usize);
 }
 
@@ -99,21 +95,21 @@ struct Left;
 struct Scaled<T>(T);
 struct Right;
 
-impl<T: Number> Side<T> for Left {
+impl<T: Packable> Side<T> for Left {
     #[inline(always)]
     fn put<const W: usize>(&self, values: [T; W], to: &mut [T::Real], first: usize) {
         T::put_left(values, to, first);
     }
 }
 
-impl<T: Number> Side<T> for Scaled<T> {
+impl<T: Packable> Side<T> for Scaled<T> {
     #[inline(always)]
     fn put<const W: usize>(&self, values: [T; W], to: &mut [T::Real], first: usize) {
-        T::put_left(values.map(|value| self.0.times(value)), to, first);
+        T::put_left(values.map(|value| self.0.scaled(value)), to, first);
     }
 }
 
-impl<T: Number> Side<T> for Right {
+impl<T: Packable> Side<T> for Right {
     #[inline(always)]
     fn put<const W: usize>(&self, values: [T; W], to: &mut [T::Real], first: usize) {
         T::put_right(values, to, first);
@@ -121,7 +117,7 @@ impl<T: Number> Side<T> for Right {
 }
 
 /// Packs a block of A, times `alpha`, for tiles of a kernel.
-pub(super) fn left<'p, T: Number>(
+pub(super) fn left<'p, T: Packable>(
     a: &dyn Factor<T>,
     [rows, depth]: [Range<usize>; 2],
     alpha: T,
@@ -145,7 +141,7 @@ pub(super) fn left<'p, T: Number>(
 }
 
 /// Packs a block of B for tiles of a kernel.
-pub(super) fn right<'p, T: Number>(
+pub(super) fn right<'p, T: Packable>(
     b: &dyn Factor<T>,
     [depth, columns]: [Range<usize>; 2],
     kernel: &Kernel<T::Real>,
@@ -170,7 +166,7 @@ struct Piece {
 }
 
 /// Calls `pack` for pieces of a block of a factor, in whole panels, and with memory for the copy of one.
-fn pieces<T: Number>(
+fn pieces<T: Packable>(
     factor: &dyn Factor<T>,
     block: Range<usize>,
     depth: usize,
@@ -194,11 +190,11 @@ struct Sizes {
 }
 
 /// Packs a matrix.
-fn panels<T: Number>(matrix: ArrayView2<'_, T>, sizes: Sizes, packed: &mut [T::Real], side: &impl Side<T>) {
+fn panels<T: Packable>(matrix: ArrayView2<'_, T>, sizes: Sizes, packed: &mut [T::Real], side: &impl Side<T>) {
     #[cfg(target_arch = "x86_64")]
     if std::is_x86_feature_detected!("avx2") {
         #[target_feature(enable = "avx2")]
-        fn with_avx2<T: Number>(matrix: ArrayView2<'_, T>, sizes: Sizes, packed: &mut [T::Real], side: &impl Side<T>) {
+        fn with_avx2<T: Packable>(matrix: ArrayView2<'_, T>, sizes: Sizes, packed: &mut [T::Real], side: &impl Side<T>) {
             panels_by_any(matrix, sizes, packed, side);
         }
         // SAFETY: the processor has these instructions.
@@ -209,7 +205,7 @@ fn panels<T: Number>(matrix: ArrayView2<'_, T>, sizes: Sizes, packed: &mut [T::R
 
 /// As [`panels`], with the vectors of the caller.
 #[inline(always)]
-fn panels_by_any<T: Number>(
+fn panels_by_any<T: Packable>(
     matrix: ArrayView2<'_, T>,
     Sizes { width, unit, floats }: Sizes,
     packed: &mut [T::Real],
@@ -249,7 +245,7 @@ fn panels_by_any<T: Number>(
 
 /// Writes some rows of a matrix, from `first` on, into its panel: several at a time, so that what is written lies side by side.
 #[inline(always)]
-fn turn<T: Number, const W: usize>(
+fn turn<T: Packable, const W: usize>(
     rows: [ArrayView1<'_, T>; W],
     first: usize,
     length: usize,

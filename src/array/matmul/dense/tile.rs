@@ -1,7 +1,7 @@
 //! The inner loop: a few rows of packed A times a few columns of packed B, summed in vector registers.
 #![allow(unsafe_code)]
 
-use crate::element::Accumulate;
+use crate::element::Number;
 
 /// Rows times columns of the largest tile: 48 × 8 of `f32` with AVX-512.
 pub(super) const LARGEST: usize = 48 * 8;
@@ -25,7 +25,7 @@ type Run<R> = unsafe fn(&[R], &[R], *mut R, isize, bool);
 pub(in crate::array::matmul) type Candidate<R> = (fn() -> bool, Kernel<R>);
 
 /// A float with inner loops.
-pub(in crate::array::matmul) trait Real: Accumulate {
+pub(in crate::array::matmul) trait Real: Number {
     /// From the slowest to the fastest, those that this machine can run.
     fn kernels() -> &'static [Candidate<Self>];
 }
@@ -199,7 +199,7 @@ unsafe fn portable<R: Real>(a: &[R], b: &[R], c: *mut R, stride: isize, add: boo
     for (a, b) in a.as_chunks::<PORTABLE>().0.iter().zip(b.as_chunks::<PORTABLE>().0) {
         for (sums, &factor) in sums.iter_mut().zip(b) {
             for (sum, &value) in sums.iter_mut().zip(a) {
-                *sum = sum.plus(value.times(factor));
+                *sum = sum.plus(value.scaled(factor));
             }
         }
     }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::Rel
 
 use super::machine::{Machine, Transpose};
 use super::{arithmetic, transpose};
-use crate::element::{Accumulate, Element};
+use crate::element::{Additive, Element, Number};
 
 /// Relaxed atomics, as wide as the alignment of both sides allows.
 pub(super) enum Portable {}
@@ -42,7 +42,7 @@ impl Machine for Portable {
         }
     }
 
-    unsafe fn accumulate<T: Accumulate>(dst: *mut T, src: *const T, len: usize, alpha: T) {
+    unsafe fn accumulate<T: Additive>(dst: *mut T, src: *const T, len: usize, alpha: T::Scale) {
         // SAFETY: passed on unchanged.
         unsafe { arithmetic::accumulate::<Self, T>(dst, src, len, alpha) }
     }
@@ -52,17 +52,17 @@ impl Machine for Portable {
         unsafe { arithmetic::fill::<Self, T>(dst, len, value) }
     }
 
-    unsafe fn scale<T: Accumulate>(dst: *mut T, len: usize, alpha: T) {
+    unsafe fn scale<T: Additive>(dst: *mut T, len: usize, alpha: T::Scale) {
         // SAFETY: passed on unchanged.
         unsafe { arithmetic::scale::<Self, T>(dst, len, alpha) }
     }
 
-    unsafe fn axpby<T: Accumulate>(dst: *mut T, a: T, x: *const T, b: T, y: *const T, len: usize) {
+    unsafe fn axpby<T: Additive>(dst: *mut T, a: T::Scale, x: *const T, b: T::Scale, y: *const T, len: usize) {
         // SAFETY: passed on unchanged.
         unsafe { arithmetic::axpby::<Self, T>(dst, a, x, b, y, len) }
     }
 
-    unsafe fn dot<T: Accumulate>(x: *const T, y: *const T, len: usize) -> T {
+    unsafe fn dot<T: Number>(x: *const T, y: *const T, len: usize) -> T {
         // SAFETY: passed on unchanged.
         unsafe { arithmetic::dot::<Self, T>(x, y, len) }
     }

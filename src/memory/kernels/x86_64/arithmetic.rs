@@ -34,7 +34,7 @@ pub(super) struct AddScaled<T>(pub(super) T);
 impl<T: Scalar> Formula<T> for AddScaled<T> {
     #[inline(always)]
     fn one(self, x: T, y: T) -> T {
-        x.plus(self.0.times(y))
+        x.plus(y.scaled(self.0))
     }
 
     #[inline(always)]
@@ -53,7 +53,7 @@ impl<T: Scalar> Formula<T> for Scaled<T> {
 
     #[inline(always)]
     fn one(self, x: T, _: T) -> T {
-        self.0.times(x)
+        x.scaled(self.0)
     }
 
     #[inline(always)]
@@ -70,7 +70,7 @@ pub(super) struct Combined<T>(pub(super) T, pub(super) T);
 impl<T: Scalar> Formula<T> for Combined<T> {
     #[inline(always)]
     fn one(self, x: T, y: T) -> T {
-        self.0.times(x).plus(self.1.times(y))
+        x.scaled(self.0).plus(y.scaled(self.1))
     }
 
     #[inline(always)]
@@ -78,7 +78,7 @@ impl<T: Scalar> Formula<T> for Combined<T> {
         // SAFETY: passed on unchanged.
         unsafe {
             let y = T::multiply_from::<V, AT>(self.1.splat(), y);
-            T::add(T::multiply_from::<V, AT>(self.0.splat(), x), y)
+            T::add_lanes(T::multiply_from::<V, AT>(self.0.splat(), x), y)
         }
     }
 }
@@ -253,7 +253,7 @@ impl<T: Scalar> Kernel for Dot<T> {
             while len >= count {
                 for (i, sum) in sums.iter_mut().enumerate().take(used) {
                     let (x, y) = (x.cast::<u8>().wrapping_add(i * V::BYTES), y.cast::<u8>().wrapping_add(i * V::BYTES));
-                    *sum = T::add(*sum, T::multiply_from::<V, 0>(V::load::<0>(x), y));
+                    *sum = T::add_lanes(*sum, T::multiply_from::<V, 0>(V::load::<0>(x), y));
                 }
                 (x, y, len) = (x.wrapping_add(count), y.wrapping_add(count), len - count);
             }
@@ -261,7 +261,7 @@ impl<T: Scalar> Kernel for Dot<T> {
                 sum.store::<0>(lanes.as_mut_ptr().cast::<u8>().add(i * V::BYTES));
             }
             for (i, lane) in lanes.iter_mut().enumerate().take(len) {
-                *lane = lane.plus(T::load(x.wrapping_add(i)).times(T::load(y.wrapping_add(i))));
+                *lane = lane.plus(T::load(x.wrapping_add(i)).scaled(T::load(y.wrapping_add(i))));
             }
         }
         sum_lanes(&mut lanes[..count])

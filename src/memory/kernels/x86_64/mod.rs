@@ -11,7 +11,7 @@ mod small;
 mod transpose;
 mod vector;
 
-use std::arch::asm;
+use std::{any::TypeId, arch::asm};
 
 use bytemuck::cast;
 
@@ -22,7 +22,7 @@ use self::other::{OtherAxpby, OtherDot, OtherPlane, OtherScale};
 use super::machine::{Machine, Transpose};
 use super::transpose::by_tiles;
 use super::{Stride, arithmetic as any};
-use crate::element::{Accumulate, Element, Scalar};
+use crate::element::{Additive, Element, Number};
 
 /// Assembly, with the widest vectors that the processor has.
 pub(super) enum X86_64 {}
@@ -58,31 +58,31 @@ impl Machine for X86_64 {
         unsafe { runs::copy(dst, src, stride, run) }
     }
 
-    unsafe fn accumulate<T: Accumulate>(dst: *mut T, src: *const T, len: usize, alpha: T) {
-        // SAFETY: passed on; `T` is what `SCALAR` names, so pointers and values keep their type.
+    unsafe fn accumulate<T: Additive>(dst: *mut T, src: *const T, len: usize, alpha: T::Scale) {
+        // SAFETY: passed on; `T` is the type that `Vectors` names, so pointers and values keep their type.
         unsafe {
-            match T::SCALAR {
-                Scalar::F64 if len < SHORT_ELEMENTS => on_sse2(add_scaled::<f64>(dst.cast(), src.cast(), len, cast(alpha))),
-                Scalar::F64 => on_widest(add_scaled::<f64>(dst.cast(), src.cast(), len, cast(alpha))),
-                Scalar::F32 => on_widest(add_scaled::<f32>(dst.cast(), src.cast(), len, cast(alpha))),
-                Scalar::Other => on_widest(OtherPlane::<T> { dst, src, stride: ONCE, run_elements: len, alpha }),
+            match Vectors::of::<T>() {
+                Vectors::F64 if len < SHORT_ELEMENTS => on_sse2(add_scaled::<f64>(dst.cast(), src.cast(), len, cast(alpha))),
+                Vectors::F64 => on_widest(add_scaled::<f64>(dst.cast(), src.cast(), len, cast(alpha))),
+                Vectors::F32 => on_widest(add_scaled::<f32>(dst.cast(), src.cast(), len, cast(alpha))),
+                Vectors::None => on_widest(OtherPlane::<T> { dst, src, stride: ONCE, run_elements: len, alpha }),
             }
         }
     }
 
-    unsafe fn accumulate_plane<T: Accumulate>(dst: *mut T, src: *const T, stride: Stride, run_elements: usize, alpha: T) {
+    unsafe fn accumulate_plane<T: Additive>(dst: *mut T, src: *const T, stride: Stride, run_elements: usize, alpha: T::Scale) {
         // SAFETY: as in `accumulate`.
         unsafe {
-            match T::SCALAR {
-                Scalar::F64 => {
+            match Vectors::of::<T>() {
+                Vectors::F64 => {
                     let map = add_scaled::<f64>(dst.cast(), src.cast(), run_elements, cast(alpha));
                     on_widest(MapPlane { map, stride });
                 }
-                Scalar::F32 => {
+                Vectors::F32 => {
                     let map = add_scaled::<f32>(dst.cast(), src.cast(), run_elements, cast(alpha));
                     on_widest(MapPlane { map, stride });
                 }
-                Scalar::Other => on_widest(OtherPlane::<T> { dst, src, stride, run_elements, alpha }),
+                Vectors::None => on_widest(OtherPlane::<T> { dst, src, stride, run_elements, alpha }),
             }
         }
     }
@@ -99,41 +99,41 @@ impl Machine for X86_64 {
         }
     }
 
-    unsafe fn scale<T: Accumulate>(dst: *mut T, len: usize, alpha: T) {
+    unsafe fn scale<T: Additive>(dst: *mut T, len: usize, alpha: T::Scale) {
         // SAFETY: as in `accumulate`.
         unsafe {
-            match T::SCALAR {
-                Scalar::F64 => on_widest(scaled::<f64>(dst.cast(), len, cast(alpha))),
-                Scalar::F32 => on_widest(scaled::<f32>(dst.cast(), len, cast(alpha))),
-                Scalar::Other => on_widest(OtherScale::<T> { dst, len, alpha }),
+            match Vectors::of::<T>() {
+                Vectors::F64 => on_widest(scaled::<f64>(dst.cast(), len, cast(alpha))),
+                Vectors::F32 => on_widest(scaled::<f32>(dst.cast(), len, cast(alpha))),
+                Vectors::None => on_widest(OtherScale::<T> { dst, len, alpha }),
             }
         }
     }
 
-    unsafe fn axpby<T: Accumulate>(dst: *mut T, a: T, x: *const T, b: T, y: *const T, len: usize) {
+    unsafe fn axpby<T: Additive>(dst: *mut T, a: T::Scale, x: *const T, b: T::Scale, y: *const T, len: usize) {
         // SAFETY: as in `accumulate`.
         unsafe {
-            match T::SCALAR {
-                Scalar::F64 => {
+            match Vectors::of::<T>() {
+                Vectors::F64 => {
                     let formula = Combined::<f64>(cast(a), cast(b));
                     on_widest(Map::<f64, _> { dst: dst.cast(), x: x.cast(), y: y.cast(), len, formula });
                 }
-                Scalar::F32 => {
+                Vectors::F32 => {
                     let formula = Combined::<f32>(cast(a), cast(b));
                     on_widest(Map::<f32, _> { dst: dst.cast(), x: x.cast(), y: y.cast(), len, formula });
                 }
-                Scalar::Other => on_widest(OtherAxpby::<T> { dst, a, x, b, y, len }),
+                Vectors::None => on_widest(OtherAxpby::<T> { dst, a, x, b, y, len }),
             }
         }
     }
 
-    unsafe fn dot<T: Accumulate>(x: *const T, y: *const T, len: usize) -> T {
+    unsafe fn dot<T: Number>(x: *const T, y: *const T, len: usize) -> T {
         // SAFETY: as in `accumulate`.
         unsafe {
-            match T::SCALAR {
-                Scalar::F64 => cast(on_widest(Dot::<f64> { x: x.cast(), y: y.cast(), len })),
-                Scalar::F32 => cast(on_widest(Dot::<f32> { x: x.cast(), y: y.cast(), len })),
-                Scalar::Other => on_widest(OtherDot::<T> { x, y, len }),
+            match Vectors::of::<T>() {
+                Vectors::F64 => cast(on_widest(Dot::<f64> { x: x.cast(), y: y.cast(), len })),
+                Vectors::F32 => cast(on_widest(Dot::<f32> { x: x.cast(), y: y.cast(), len })),
+                Vectors::None => on_widest(OtherDot::<T> { x, y, len }),
             }
         }
     }
@@ -146,6 +146,28 @@ impl Machine for X86_64 {
             } else {
                 by_tiles::<Self>(whole, element_bytes);
             }
+        }
+    }
+}
+
+/// The arithmetic that vectors do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Vectors {
+    F64,
+    F32,
+    None,
+}
+
+impl Vectors {
+    /// That of a type; a constant once the type is known.
+    #[inline(always)]
+    fn of<T: 'static>() -> Self {
+        if TypeId::of::<T>() == TypeId::of::<f64>() {
+            Vectors::F64
+        } else if TypeId::of::<T>() == TypeId::of::<f32>() {
+            Vectors::F32
+        } else {
+            Vectors::None
         }
     }
 }

@@ -5,19 +5,19 @@
 use super::X86_64;
 use super::level::Kernel;
 use super::vector::Vector;
-use crate::element::Accumulate;
+use crate::element::{Additive, Number};
 use crate::memory::kernels::{Stride, arithmetic};
 
 /// [`crate::memory::kernels::accumulate_strided`] with one level.
-pub(super) struct OtherPlane<T> {
+pub(super) struct OtherPlane<T: Additive> {
     pub(super) dst: *mut T,
     pub(super) src: *const T,
     pub(super) stride: Stride,
     pub(super) run_elements: usize,
-    pub(super) alpha: T,
+    pub(super) alpha: T::Scale,
 }
 
-impl<T: Accumulate> Kernel for OtherPlane<T> {
+impl<T: Additive> Kernel for OtherPlane<T> {
     type Output = ();
 
     #[inline(always)]
@@ -33,13 +33,13 @@ impl<T: Accumulate> Kernel for OtherPlane<T> {
 }
 
 /// [`crate::memory::kernels::scale`].
-pub(super) struct OtherScale<T> {
+pub(super) struct OtherScale<T: Additive> {
     pub(super) dst: *mut T,
     pub(super) len: usize,
-    pub(super) alpha: T,
+    pub(super) alpha: T::Scale,
 }
 
-impl<T: Accumulate> Kernel for OtherScale<T> {
+impl<T: Additive> Kernel for OtherScale<T> {
     type Output = ();
 
     #[inline(always)]
@@ -50,16 +50,16 @@ impl<T: Accumulate> Kernel for OtherScale<T> {
 }
 
 /// [`crate::memory::kernels::axpby`].
-pub(super) struct OtherAxpby<T> {
+pub(super) struct OtherAxpby<T: Additive> {
     pub(super) dst: *mut T,
-    pub(super) a: T,
+    pub(super) a: T::Scale,
     pub(super) x: *const T,
-    pub(super) b: T,
+    pub(super) b: T::Scale,
     pub(super) y: *const T,
     pub(super) len: usize,
 }
 
-impl<T: Accumulate> Kernel for OtherAxpby<T> {
+impl<T: Additive> Kernel for OtherAxpby<T> {
     type Output = ();
 
     #[inline(always)]
@@ -76,7 +76,7 @@ pub(super) struct OtherDot<T> {
     pub(super) len: usize,
 }
 
-impl<T: Accumulate> Kernel for OtherDot<T> {
+impl<T: Number> Kernel for OtherDot<T> {
     type Output = T;
 
     #[inline(always)]

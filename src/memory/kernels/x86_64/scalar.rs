@@ -3,10 +3,10 @@
 use std::arch::asm;
 
 use super::vector::Vector;
-use crate::element::Accumulate;
+use crate::element::Number;
 
 /// An element whose arithmetic vectors do.
-pub(super) trait Scalar: Accumulate {
+pub(super) trait Scalar: Number {
     /// `self` in every lane.
     ///
     /// # Safety
@@ -17,7 +17,7 @@ pub(super) trait Scalar: Accumulate {
     ///
     /// # Safety
     /// The processor has the feature of `V`.
-    unsafe fn add<V: Vector>(x: V, y: V) -> V;
+    unsafe fn add_lanes<V: Vector>(x: V, y: V) -> V;
 
     /// `x + y` in every lane, `y` the vector that lies `AT` vectors beyond the address.
     ///
@@ -54,7 +54,7 @@ macro_rules! scalar {
             }
 
             #[inline(always)]
-            unsafe fn add<V: Vector>(x: V, y: V) -> V {
+            unsafe fn add_lanes<V: Vector>(x: V, y: V) -> V {
                 // SAFETY: the feature is there, says the caller.
                 unsafe { x.$add(y) }
             }

@@ -422,7 +422,7 @@ fn operations_keep_their_order(mut ranks: [Rank; 2], seed: u64) -> Connections {
                     match kind {
                         4 => ranks[at].conduit.issue(&Operation::PutBlock { to, block }, Token(2)),
                         _ => {
-                            let scale = &Scale::of(1_u64).unwrap();
+                            let scale = &Scale::of::<u64>(1).unwrap();
                             ranks[at].conduit.issue(&Operation::Accumulate { to, block, scale, lock: 0 }, Token(2))
                         }
                     }

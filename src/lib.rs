@@ -154,7 +154,7 @@ pub use comm::Connections;
 pub use distribution::{Boundary, Side};
 pub use element::{Additive, AtomicInteger, Element, Number};
 pub use error::{Error, Operation, Result};
-pub use job::{Job, Launch, Memory, Stats, run};
+pub use job::{Job, Launch, Memory, Returned, Stats, run};
 pub use sync::{Counter, Group, LockGuard, Locks, Ranks, Signal, SignalTarget, Tally, Traffic, ops};
 
 /// What the benches of this repository measure below the public interface.

@@ -10,32 +10,31 @@
 //!
 //! # Return a value from a job
 //!
-//! Over `shared_memory` each rank is a forked process, so what the closure changes does not come back. Most programs do the rest of
-//! their work inside the closure, on rank 0. Large results go to a file:
-//! [`save_npy`](crate::GlobalArray::save_npy) writes an array that NumPy reads.
-//!
-//! For a small value use a pipe. Every rank writes the same value, and the code after the job reads the first one. This works on
-//! every conduit; over `mpi`, each process reads the value from its own pipe.
+//! [`run`](crate::run) returns what the body of rank 0 returned: a number, a string, a vector, an ndarray array, an option or a tuple of
+//! these, or a struct that implements [`Returned`](crate::Returned). Its length does not matter. Under a launcher every process gets the value.
 //!
 //! ```standalone_crate
 //! use global_arrays::prelude::*;
-//! use std::io::{Read, Write};
 //!
-//! fn main() -> Result<(), Box<dyn std::error::Error>> {
-//!     let (mut result, writer) = std::io::pipe()?;
-//!     run(|job| {
-//!         let a = GlobalArray1::<f64>::builder(job, [100]).fill(0.5).create()?;
-//!         let sum = a.sum()?; // the same on every rank
-//!         (&writer).write_all(&sum.to_ne_bytes()).map_err(Error::other)
-//!     })?;
-//!     let mut bytes = [0; 8];
-//!     result.read_exact(&mut bytes)?;
-//!     assert_eq!(f64::from_ne_bytes(bytes), 50.0);
+//! /// The sum, and all elements.
+//! fn solve(job: &Job) -> Result<(f64, Array1<f64>), Error> {
+//!     let mut a = GlobalArray1::<f64>::builder(job, [100_000]).create()?;
+//!     a.map_indexed(|i, _| i as f64)?;
+//!     Ok((a.sum()?, a.get(..)?))
+//! }
+//!
+//! fn main() -> Result<(), Error> {
+//!     let (sum, a) = run(solve)?;
+//!     assert_eq!((sum, a.sum()), (4_999_950_000.0, 4_999_950_000.0));
 //!     Ok(())
 //! }
 //! ```
 //!
-//! A pipe holds 64 KiB. All ranks together must not write more than that.
+//! Nothing else comes back: over `shared_memory` each rank is a forked process with copies of what the closure captured. A large array
+//! need not cross: [`save_npy`](crate::GlobalArray::save_npy) writes a file that NumPy reads.
+//!
+//! The error of the body may have any type with a `From<Error>`, such as `Box<dyn std::error::Error>`. Where `?` follows `run`, name the
+//! type, as `solve` does or as `|job| -> Result<_, Error> { .. }`.
 //!
 //! # Store structs
 //!

@@ -6,6 +6,7 @@ use super::{
     Job,
     entry::{Entry, Extent},
     report::Wanted,
+    returned::{Outcome, Returned},
 };
 #[cfg(feature = "mpi")]
 use crate::comm::mpi;
@@ -271,13 +272,15 @@ impl Launch {
     /// # Errors
     /// The job cannot be started, for instance because the caller is a rank of a running job; or a rank failed. The error then has the
     /// first such rank and the cause.
-    pub fn run<E>(&self, body: impl Fn(&Job) -> Result<(), E> + Sync) -> Result<(), E>
+    pub fn run<R: Returned, E>(&self, body: impl Fn(&Job) -> Result<R, E> + Sync) -> Result<R, E>
     where
-        E: From<Error> + std::fmt::Display + Send,
+        E: From<Error> + std::fmt::Display,
     {
         let start = self.resolve()?;
         let entry = Entry::new(start.extent())?;
-        Ok((start.variant.run)(&start.settings, &|conduit, cores| start.rank(&entry, conduit, cores, &body))?)
+        let outcome = Outcome::new(start.extent(), &start.settings)?;
+        (start.variant.run)(&start.settings, &|conduit, cores| start.rank(&entry, conduit, cores, &body, &outcome))?;
+        Ok(outcome.take()?)
     }
 
     /// Runs a job on all processes of a communicator, with `body` on each, and returns when all ranks have ended. Collective over the
@@ -310,15 +313,17 @@ impl Launch {
     /// }
     /// ```
     #[cfg(feature = "mpi")]
-    pub fn run_on<C, E>(&self, comm: &C, body: impl FnOnce(&Job) -> Result<(), E>) -> Result<(), E>
+    pub fn run_on<C, R: Returned, E>(&self, comm: &C, body: impl FnOnce(&Job) -> Result<R, E>) -> Result<R, E>
     where
         C: ::mpi::raw::AsRaw<Raw = ::mpi::ffi::MPI_Comm>,
         E: From<Error> + std::fmt::Display,
     {
         let start = Launch { network: Some("mpi".into()), ..self.clone() }.resolve()?;
         let entry = Entry::new(start.extent())?;
-        let rank_main = |conduit, cores| start.rank(&entry, conduit, cores, body);
-        Ok(mpi::run_on(comm.as_raw(), &start.settings, true, rank_main)?)
+        let outcome = Outcome::new(start.extent(), &start.settings)?;
+        let rank_main = |conduit, cores| start.rank(&entry, conduit, cores, body, &outcome);
+        mpi::run_on(comm.as_raw(), &start.settings, true, rank_main)?;
+        Ok(outcome.take()?)
     }
 
     /// Runs ranks that are threads over whatever a test makes of their conduits.
@@ -330,7 +335,8 @@ impl Launch {
     ) -> Result<(), Error> {
         let start = self.resolve()?;
         let entry = Entry::new(Extent::Threads)?;
-        threads::run(&start.settings, &|member| start.rank(&entry, join(member), start.settings.cores, &body))
+        let outcome = Outcome::new(Extent::Threads, &start.settings)?;
+        threads::run(&start.settings, &|member| start.rank(&entry, join(member), start.settings.cores, &body, &outcome))
     }
 
     /// Runs a simulated job, and says what happened.
@@ -338,7 +344,8 @@ impl Launch {
     pub(crate) fn simulate(&self, body: impl Fn(&Job) -> Result<(), Error> + Sync) -> Result<Report, Error> {
         let start = self.resolve()?;
         let entry = Entry::new(Extent::Threads)?;
-        table::simulate(&start.settings, &|conduit, cores| start.rank(&entry, conduit, cores, &body))
+        let outcome = Outcome::new(Extent::Threads, &start.settings)?;
+        table::simulate(&start.settings, &|conduit, cores| start.rank(&entry, conduit, cores, &body, &outcome))
     }
 
     /// Runs one rank that a test has made, as it says, in a thread that is its own.
@@ -346,7 +353,8 @@ impl Launch {
     pub(crate) fn run_as(&self, conduit: Arc<Conduit>, body: impl FnOnce(&Job) -> Result<(), Error>) -> Result<(), String> {
         let start = self.resolve().map_err(|error| error.to_string())?;
         let entry = Entry::new(Extent::Threads).map_err(|error| error.to_string())?;
-        start.rank(&entry, conduit, 1, body)
+        let outcome = Outcome::new(Extent::Threads, &start.settings).map_err(|error| error.to_string())?;
+        start.rank(&entry, conduit, 1, body, &outcome)
     }
 }
 
@@ -368,16 +376,17 @@ impl Start {
     }
 
     /// One rank of the job, on a machine whose ranks share so many cores: the body, and its orderly end.
-    fn rank<E: std::fmt::Display>(
+    fn rank<R: Returned, E: std::fmt::Display>(
         &self,
         entry: &Entry,
         conduit: Arc<Conduit>,
         cores: usize,
-        body: impl FnOnce(&Job) -> Result<(), E>,
+        body: impl FnOnce(&Job) -> Result<R, E>,
+        outcome: &Outcome<R>,
     ) -> Result<(), String> {
         let _rank = entry.rank();
         let job = Job::start(conduit, self, cores).map_err(|error| error.to_string())?;
-        body(&job).map_err(|error| error.to_string())?;
-        job.finish().map_err(|error| error.to_string())
+        let value = body(&job).map_err(|error| error.to_string())?;
+        job.finish().and_then(|()| outcome.keep(&job, &value)).map_err(|error| error.to_string())
     }
 }

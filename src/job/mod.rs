@@ -8,6 +8,7 @@ pub(crate) mod launch;
 mod memory;
 mod report;
 mod resolve;
+mod returned;
 mod setting;
 mod time;
 
@@ -16,6 +17,7 @@ use std::{num::NonZero, sync::Arc};
 pub use launch::Launch;
 pub use memory::Memory;
 pub use report::Stats;
+pub use returned::Returned;
 pub use time::{Simulation, Work};
 
 use crate::{
@@ -25,12 +27,15 @@ use crate::{
     sync::{Group, JobState, Op},
 };
 
-/// Runs `body` on every rank of a new job and returns when all have ended.
+/// Runs `body` on every rank of a new job and returns what rank 0 returned, when all have ended.
 ///
 /// The environment sets the number of ranks and the network; see [`Launch`]. Over shared memory (the default) `run` forks a process
 /// for each rank, with a copy of what `body` captures. `run` returns only in the calling process, which must not have other threads at
 /// the time of the call. Over `threads` captured values are shared. If a launcher started the program, `mpirun` or `srun`, the ranks are
 /// its processes, over shared memory as over `mpi`: each calls `run`, which returns in each.
+///
+/// The value of rank 0 crosses to the caller whatever its length; under a launcher, to every caller. Results of other ranks are dropped:
+/// gather what you need.
 ///
 /// A rank that returns an error, panics or is killed ends the whole job: the others get [`Error::JobEnded`] from whatever they call or
 /// wait in and have half a second to unwind. Then `run` returns [`Error::RankFailed`] with the rank and the cause.
@@ -42,15 +47,20 @@ use crate::{
 /// # Examples
 /// ```
 /// # fn main() -> Result<(), global_arrays::Error> {
-/// global_arrays::Launch::new().ranks(2).network("threads").run(|job| {
-///     assert!(job.rank() < job.size());
-///     job.sync()
-/// })
+/// use global_arrays::prelude::*;
+///
+/// /// The ranks of the job, as rank 0 sees them.
+/// fn body(job: &Job) -> Result<Vec<usize>, Error> {
+///     job.all_gather(&[job.rank()])
+/// }
+/// let ranks = Launch::new().ranks(3).run(body)?;
+/// assert_eq!(ranks, [0, 1, 2]);
+/// # Ok(())
 /// # }
 /// ```
-pub fn run<E>(body: impl Fn(&Job) -> Result<(), E> + Sync) -> Result<(), E>
+pub fn run<R: Returned, E>(body: impl Fn(&Job) -> Result<R, E> + Sync) -> Result<R, E>
 where
-    E: From<Error> + std::fmt::Display + Send,
+    E: From<Error> + std::fmt::Display,
 {
     Launch::new().run(body)
 }

@@ -20,12 +20,14 @@ use rustix::{
     fd::{AsFd, OwnedFd},
     fs::{Mode, OFlags, open, openat},
     io::write,
+    mm::{Advice, madvise},
     mount::{FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsconfig_set_string, fsmount, fsopen},
     net::{
         AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
         SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
         sockopt::{Timeout, set_socket_timeout},
     },
+    param::page_size,
     process::{Pid, WaitOptions, getgid, getuid, waitpid},
     thread::{UnshareFlags, unshare_unsafe},
 };
@@ -75,6 +77,17 @@ pub(crate) fn file() -> Option<OwnedFd> {
     // It has ended. Whoever reaps all children may have reaped it already.
     while matches!(waitpid(Some(child), WaitOptions::empty()), Err(rustix::io::Errno::INTR)) {}
     file
+}
+
+/// Asks for large pages in memory that is about to be written for the first time. A hint.
+pub(crate) fn wish<T>(memory: &mut [T]) {
+    let bytes = size_of_val(memory);
+    if bytes >= LARGE {
+        let start = memory.as_mut_ptr().cast::<u8>();
+        let start = start.wrapping_add(start.align_offset(page_size()));
+        // SAFETY: whole pages of memory that is borrowed; the advice changes no contents.
+        let _ = unsafe { madvise(start.cast(), bytes - page_size(), Advice::LinuxHugepage) };
+    }
 }
 
 /// Whether this process runs under valgrind, which makes a copy of a process that is to share its parent's memory.

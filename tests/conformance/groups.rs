@@ -61,8 +61,8 @@ pub(crate) fn arrays(job: &Job) -> Result<(), Error> {
     let tasks = Counter::new(&group)?;
     let locks = Locks::with_count(&group, 3)?;
     while let Some(task) = tasks.next_below(80)? {
-        let guard = locks.lock(task as usize % 3)?;
-        a.accumulate(s![task as usize / 10, ..], 1, &Array1::ones(10))?;
+        let guard = locks.lock(task % 3)?;
+        a.accumulate(s![task / 10, ..], 1, &Array1::ones(10))?;
         guard.unlock()?;
         world.accumulate(.., 1, &Array1::ones(20))?;
     }

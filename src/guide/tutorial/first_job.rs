@@ -62,8 +62,8 @@
 //! Over shared memory, `run` forks the ranks. Therefore:
 //!
 //! * Call `run` before anything starts a thread. It returns an error if the process has other threads.
-//! * A rank sees a copy of what the closure captured. Changes do not come back to the code after `run`. The
-//!   [cookbook](crate::guide::cookbook#return-a-value-from-a-job) shows how to return a value.
+//! * A rank sees a copy of what the closure captured. Changes do not come back to the code after `run`, but
+//!   [what rank 0 returns](crate::guide::cookbook#return-a-value-from-a-job) does.
 //! * If one rank returns an error, panics or is killed, the job ends: the other ranks get
 //!   [`Error::JobEnded`](crate::Error::JobEnded), and `run` returns [`Error::RankFailed`](crate::Error::RankFailed) with the cause.
 //!

@@ -182,7 +182,7 @@ fn counters_lose_nothing() {
     on_islands(|job| {
         let counter = Counter::new(job)?;
         let times = together(job, |_| counter.fetch_add(1).map(|_| ()))?;
-        assert_eq!(counter.get()?, times as usize);
+        assert_eq!(counter.get()?, times);
         job.sync()
     });
 }

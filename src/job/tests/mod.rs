@@ -27,3 +27,46 @@ fn a_machine_split_into_nodes_stays_one_machine() {
     };
     Launch::new().ranks(5).network("threads").ranks_per_node(2).run(body).unwrap();
 }
+
+/// The value of rank 0 and no other, whatever its length, and where ranks are coroutines too.
+#[test]
+fn a_job_returns_what_rank_0_returns() {
+    let body = |job: &Job| {
+        let len = if job.rank() == 0 { 300_000 } else { 3 };
+        job.sync()?;
+        Ok::<_, Error>((job.rank(), vec![0.5; len], Some(String::from("words"))))
+    };
+    for (network, coroutines) in [("threads", false), ("threads:unmapped", false), ("simulated:loopback", true)] {
+        let value = Launch::new().ranks(3).network(network).coroutines(coroutines).run(body).unwrap();
+        assert_eq!(value, (0, vec![0.5; 300_000], Some("words".into())), "{network}");
+    }
+}
+
+#[test]
+fn a_value_that_cannot_be_written_is_the_failure_of_rank_0() {
+    struct Refuses;
+    impl Returned for Refuses {
+        fn write(&self, _: &mut dyn std::io::Write) -> std::io::Result<()> {
+            Err(std::io::Error::other("no words"))
+        }
+        fn read(_: &mut dyn std::io::Read) -> std::io::Result<Self> {
+            Ok(Refuses)
+        }
+    }
+    let ended = Launch::new().ranks(2).network("threads").run(|job| job.sync().map(|()| Refuses));
+    let error = ended.err().expect("a failure").to_string();
+    assert!(error.starts_with("rank 0 ") && error.contains("what the body of rank 0 returned: no words"), "{error}");
+}
+
+/// Errors of any type, also of one that is bound to its thread.
+#[test]
+fn the_body_may_fail_in_its_own_way() {
+    let ended = Launch::new().ranks(2).network("threads").run(|job| -> Result<(), Box<dyn std::error::Error>> {
+        let number: usize = if job.rank() == 1 { "x".parse()? } else { 7 };
+        job.broadcast(0, &mut [number])?;
+        Ok(())
+    });
+    let error = ended.expect_err("a failure");
+    assert!(matches!(error.downcast_ref(), Some(Error::RankFailed { rank: 1, .. })), "{error}");
+    assert!(error.to_string().contains("invalid digit"), "{error}");
+}

@@ -101,6 +101,14 @@ fn elementwise<T: Number>(job: &Job, extents: [usize; 2]) -> Outcome {
             same(&a, &zip(&T::scaled))?;
             a.scaled_add(two, &x)?;
             same(&a, &zip(&|x, y| two.scaled(x).plus(x.scaled(y))))?;
+            a.axpby(three, &y, two)?;
+            let sum = |x: T, y: T| two.scaled(x).plus(x.scaled(y)).scaled(two).plus(y.scaled(three));
+            same(&a, &zip(&sum))?;
+            a.assign_map(&x, |x| x.plus(T::ONE))?;
+            a.zip_with(&y, T::scaled)?;
+            same(&a, &zip(&|x, y| x.plus(T::ONE).scaled(y)))?;
+            a.zip_with2(&x, &y, |a, x, y| a.plus(x).scaled(y))?;
+            same(&a, &zip(&|x, y| x.plus(T::ONE).scaled(y).plus(x).scaled(y)))?;
             a.assign(&x)?;
             same(&a, &mx)?;
             assert_eq!(x.dot(&y)?, mx.iter().zip(&my).fold(T::ZERO, |sum, (&x, &y)| sum.plus(x.scaled(y))));
@@ -196,6 +204,92 @@ fn patches_are_copied_added_and_multiplied() {
                 same(&a, &m)?;
             }
         }
+        Ok(())
+    });
+}
+
+/// A single index removes its axis, on either side.
+#[test]
+fn rows_columns_and_slabs_are_operands() {
+    everywhere(|job| {
+        let (from, to) = ([12, 9], [9, 14]);
+        for kind in 0..LAYOUTS {
+            let other = (kind + 3) % LAYOUTS;
+            let x = made::<f64>(job, from, other, 2)?;
+            let mx = model::<f64>(from, 2);
+            let mut a = made::<f64>(job, to, kind, 4)?;
+            let mut m = model::<f64>(to, 4);
+            let mut v = GlobalArray1::<f64>::builder(job, [12]).block_cyclic([2]).create()?;
+            // Columns, rows, and one as the other.
+            v.assign(x.at(s![.., 3]))?;
+            same(&v, &mx.column(3).to_owned())?;
+            a.at_mut(s![4, 1..13]).assign(&v)?;
+            m.slice_mut(s![4, 1..13]).assign(&mx.column(3));
+            same(&a, &m)?;
+            a.at_mut(s![..;-1, 7]).assign(x.at(s![8, ..]))?;
+            m.slice_mut(s![..;-1, 7]).assign(&mx.row(8));
+            same(&a, &m)?;
+            a.at_mut(s![2, ..12]).scaled_add(2.0, x.at(s![.., 0]).t())?;
+            m.slice_mut(s![2, ..12]).scaled_add(2.0, &mx.column(0));
+            a.at_mut(s![3, ..12]).axpby(2.0, &v, -1.0)?;
+            let sum = &mx.column(3) * 2.0 - m.slice(s![3, ..12]);
+            m.slice_mut(s![3, ..12]).assign(&sum);
+            a.at_mut(s![5, ..12]).zip_with2(x.at(s![.., 1]), &v, |a, x, v| a + x * v)?;
+            let sum = &m.slice(s![5, ..12]) + &mx.column(1) * &mx.column(3);
+            m.slice_mut(s![5, ..12]).assign(&sum);
+            a.at_mut(s![0, 3]).fill(-2.0)?;
+            m[[0, 3]] = -2.0;
+            a.at_mut(s![.., 2]).map_indexed(|i, x| x + i as f64)?;
+            m.column_mut(2).indexed_iter_mut().for_each(|(i, x)| *x += i as f64);
+            same(&a, &m)?;
+            assert_eq!(v.dot(a.at(s![4, 1..13]))?, mx.column(3).dot(&m.slice(s![4, 1..13])));
+            // Reductions of what is left, with indices in it.
+            assert_eq!(a.at(s![1..;3, 2..]).sum()?, m.slice(s![1..;3, 2..]).sum());
+            assert_eq!(a.at(s![3, ..]).max_abs()?, m.row(3).iter().fold(0.0, |a: f64, b| a.max(b.abs())));
+            assert_eq!(a.at(s![.., 4]).argmin()?, first_best(&m.column(4).to_owned(), f64::lt));
+            assert_eq!(a.at(s![2..8, ..;-2]).argmax()?, first_best(&m.slice(s![2..8, ..;-2]).to_owned(), f64::gt));
+            let places = |index: (usize, usize), x: f64| [x, x * index.0 as f64, x * index.1 as f64];
+            let plus = |a: [f64; 3], b| a.plus(b);
+            let of_model = |m: ndarray::ArrayView2<'_, f64>| m.indexed_iter().fold([0.0; 3], |a, (i, &x)| a.plus(places(i, x)));
+            assert_eq!(a.map_reduce_indexed([0.0; 3], places, plus)?, of_model(m.view()));
+            let part = s![1..8;2, ..;-3];
+            assert_eq!(a.at(part).map_reduce_indexed([0.0; 3], places, plus)?, of_model(m.slice(part)));
+            assert_eq!(a.at(part).t().map_reduce_indexed([0.0; 3], places, plus)?, of_model(m.slice(part).t()));
+            // Slabs of a cube: matrices, also as factors.
+            let mut cube = GlobalArray3::<f64>::builder(job, [9, 4, 12]).tiled([2, 3, 5]).zeros().create()?;
+            cube.at_mut(s![.., 2, ..]).assign(x.t())?;
+            same(&v, &cube.get(s![3, 2, ..])?)?;
+            let mut square = laid_out::<f64>(job, [9, 9], kind).create()?;
+            square.matmul(1.0, cube.at(s![.., 2, ..]), cube.at(s![.., 2, ..]).t(), 0.0)?;
+            same(&square, &mx.t().dot(&mx))?;
+            let wrong = v.assign(cube.at(s![0, 0, ..4])).expect_err("another shape").to_string();
+            assert!(wrong.contains("with shape [12]") && wrong.contains("with [4]"), "{wrong}");
+            let outside = v.assign(cube.at(s![0, 4, ..])).expect_err("outside").to_string();
+            assert!(outside.contains("assign"), "{outside}");
+        }
+        Ok(())
+    });
+}
+
+/// Arrays of numbers are added number by number, also by owners whose memory is not mapped.
+#[test]
+fn vectors_are_elements() {
+    everywhere(|job| {
+        let mut a = GlobalArray2::<[f64; 3]>::builder(job, [5, 6]).block_cyclic([2, 2]).zeros().create()?;
+        let ones = Array2::from_elem([5, 6], [1.0, 2.0, 3.0]);
+        a.accumulate(.., 0.5, &ones)?;
+        a.accumulate(s![1..;2, ..;-2], 2.0, ones.slice(s![..2, ..3]))?;
+        a.scatter_accumulate(&[[4, 5], [0, 0]], 1.0, &[[0.0, 0.0, 1.0]; 2])?;
+        job.sync()?;
+        let ranks = job.size() as f64;
+        assert_eq!(a.load([1, 1])?, [2.5 * ranks, 5.0 * ranks, 7.5 * ranks]);
+        assert_eq!(a.sum()?, [(15.0 + 12.0) * ranks, 2.0 * 27.0 * ranks, (3.0 * 27.0 + 2.0) * ranks]);
+        job.sync()?;
+        let x = GlobalArray2::<[f64; 3]>::builder(job, [5, 6]).fill([1.0; 3]).create()?;
+        a.axpby(2.0, &x, 0.0)?;
+        a.scale(1.5)?;
+        a.add_constant([0.0, 1.0, 2.0])?;
+        assert_eq!(a.get([3, 3].map(|i| i..i + 1))?[[0, 0]], [3.0, 4.0, 5.0]);
         Ok(())
     });
 }

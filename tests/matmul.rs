@@ -2,10 +2,7 @@
 
 use std::fmt::Debug;
 
-use global_arrays::{
-    algebra::{Matmul, PatchRef},
-    prelude::*,
-};
+use global_arrays::{algebra::Matmul, prelude::*};
 use ndarray::{Array2, LinalgScalar};
 use num_complex::Complex;
 
@@ -96,8 +93,8 @@ fn all<T: Number>(ranks: usize, network: &str, [m, n, k]: [usize; 3]) {
             let a = spread(job, layout_a, &local_a)?;
             let b = spread(job, layout_b, &local_b)?;
             let mut c = spread(job, layout_c, &local_c)?;
-            let factor_a = if transposed_a { a.t() } else { PatchRef::from(&a) };
-            let factor_b = if transposed_b { b.t().t().t() } else { PatchRef::from(&b) };
+            let factor_a = if transposed_a { a.t() } else { a.at(..) };
+            let factor_b = if transposed_b { b.t().t().t() } else { b.at(..) };
             c.matmul(alpha, factor_a, factor_b, beta)?;
             let op = |array: &Array2<T>, transposed: bool| if transposed { array.t().to_owned() } else { array.clone() };
             let product = op(&local_a, transposed_a).dot(&op(&local_b, transposed_b));
@@ -204,7 +201,7 @@ fn what_does_not_go_together_is_an_error() {
         assert!(matches!(c.at_mut((0..9, 0..1)).matmul(1.0, &a, a.t(), 0.0), Err(Error::Patch { .. })));
         let alone = job.subgroup(&[job.rank()])?;
         let mine = GlobalArray::<f64, Ix2>::builder(&alone, [3, 4]).zeros().create()?;
-        assert!(matches!(c.matmul(1.0, &a, &mine, 0.0), Err(Error::Mismatch { what, .. }) if what.contains("groups")));
+        assert!(matches!(c.matmul(1.0, &a, &mine, 0.0), Err(Error::Mismatch { what, .. }) if what.contains("the same ranks")));
         c.matmul(1.0, &a, a.t(), 0.0)?;
         job.sync()
     };

@@ -51,7 +51,7 @@ use std::{fmt, panic::Location, sync::Arc};
 
 use ndarray::{Dimension, Ix1, Ix2, Ix3, Ix4, Ix5, Ix6, IxDyn};
 
-pub use algebra::{Halve, PatchMut, PatchRef, Summary};
+pub use algebra::{Halve, IntoOperand, PatchMut, PatchRef, Summary};
 pub use builder::Builder;
 pub use element::FetchOp;
 pub use epoch::{Claims, Ghosts, GhostsMut, Owned, OwnedMut, PartsOf, Reader};

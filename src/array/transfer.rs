@@ -170,7 +170,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     /// A patch that lies in one block needs no cutting.
     #[inline(never)]
     #[track_caller]
-    fn get_block(&self, operation: &'static str, patch: &Patch<D>, to: &Target<'_, T, D>) -> Result<()> {
+    pub(super) fn get_block(&self, operation: &'static str, patch: &Patch<D>, to: &Target<'_, T, D>) -> Result<()> {
         if patch.is_unit_step()
             && let Some(Single { location, strides }) = self.distribution.single(patch.start(), patch.count())
         {

@@ -3,8 +3,8 @@
 
 use ndarray::Dimension;
 
-use super::{Operand, PatchRef, patch_fingerprint};
-use crate::{array::GlobalArray, calls::located, distribution::Piece, element::Element, error::Result, index::Patch};
+use super::{IntoOperand, Operand, PatchRef};
+use crate::{array::GlobalArray, calls::located, distribution::Piece, element::Element, error::Result};
 
 /// Bytes that travel at once where the source is not mapped: long enough that the network, not its latency, sets the pace.
 const TRANSFER: usize = 1 << 20;
@@ -37,57 +37,56 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     #[doc(alias = "copy_from")]
     #[doc(alias = "GA_Copy")]
     #[track_caller]
-    pub fn assign<'a>(&mut self, source: impl Into<PatchRef<'a, T, D>>) -> Result<()>
-    where
-        D: 'a,
-    {
-        located(move || self.assign_on(&self.whole(), source.into()))
+    pub fn assign(&mut self, source: impl IntoOperand<T, D>) -> Result<()> {
+        located(move || self.all().assign(source.into_operand()))
     }
+}
 
-    pub(super) fn assign_on(&self, patch: &Patch<D>, source: PatchRef<'_, T, D>) -> Result<()> {
+impl<T: Element, D: Dimension, S: Dimension> Operand<'_, T, D, S> {
+    pub(super) fn assign<R: Dimension>(&self, source: PatchRef<'_, T, D, R>) -> Result<()> {
         const OPERATION: &str = "assign";
         let source = source.resolve(OPERATION)?;
-        self.check_operand(OPERATION, patch, &source)?;
-        self.enter(OPERATION, &[patch_fingerprint(patch), source.fingerprint()])?;
-        let copied = if self.matches(patch, &source) {
-            let own = self.own_part();
+        self.check_operand(OPERATION, &source)?;
+        self.array.enter(OPERATION, &[self.fingerprint(), source.fingerprint()])?;
+        let copied = if self.matches(&source) {
+            let own = self.array.own_part();
             own.copy_from(&source.array.own_part());
-            self.streamed::<T>(2 * own.len());
+            self.array.streamed::<T>(2 * own.len());
             Ok(())
         } else if source.transposed {
-            self.fetch_transposed(patch, &source)
+            self.fetch_transposed(&source)
         } else {
-            self.fetch(patch, &source)
+            self.fetch(&source)
         };
-        self.leave(OPERATION, copied)
+        self.array.leave(OPERATION, copied)
     }
 
-    /// Writes what this rank owns of a patch, from an operand of its shape.
-    fn fetch(&self, patch: &Patch<D>, source: &Operand<'_, T, D>) -> Result<()> {
+    /// Writes what this rank owns, from an operand of the same shape.
+    fn fetch<R: Dimension>(&self, source: &Operand<'_, T, D, R>) -> Result<()> {
         if !source.array.group.inner.direct {
-            return self.fetch_boxes(patch, source);
+            return self.fetch_boxes(source);
         }
-        let own_part = self.own_part();
-        for own in self.own_pieces(patch) {
-            for from in source.array.distribution.pieces(&source.part(&own)) {
+        let own_part = self.array.own_part();
+        for own in self.own_pieces() {
+            source.pieces_as_it_lies(&own.start, &own.count, |from| {
                 let part = source.array.part(from.member).expect("a mapped group");
                 let at = position(&own, &from.start);
                 own_part.copy_block((at, &own.strides), &part, (from.offset, &from.strides), &from.count);
-            }
+            });
         }
         Ok(())
     }
 
-    fn fetch_boxes(&self, patch: &Patch<D>, source: &Operand<'_, T, D>) -> Result<()> {
+    fn fetch_boxes<R: Dimension>(&self, source: &Operand<'_, T, D, R>) -> Result<()> {
         let most = TRANSFER / size_of::<T>().max(1);
-        let mut buffer = vec![T::zeroed(); most.max(1).min(patch.len())];
-        let elements = self.own_boxes(patch, self.edges(most), |own| {
+        let mut buffer = vec![T::zeroed(); most.max(1).min(self.selection.patch.len())];
+        let elements = self.own_boxes(self.edges(most), |own| {
             source.read(&own.start, &own.count, self.box_view(&own.count, &mut buffer))?;
             self.write_box(own, &self.box_view(&own.count, &mut buffer).view());
             Ok(())
         })?;
         // What has arrived is read once more.
-        self.streamed::<T>(2 * elements);
+        self.array.streamed::<T>(2 * elements);
         Ok(())
     }
 }

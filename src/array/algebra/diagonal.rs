@@ -60,7 +60,7 @@ impl<T: Element> GlobalArray<T, Ix2> {
     fn on_diagonal(&self, operation: &'static str, mut f: impl FnMut(&Part<'_, T>, usize, usize)) -> Result<()> {
         self.enter(operation, &[])?;
         let part = self.own_part();
-        for own in self.own_pieces(&self.whole()) {
+        for own in self.all().own_pieces() {
             let start = own.start[0].max(own.start[1]);
             let end = (own.start[0] + own.count[0]).min(own.start[1] + own.count[1]);
             for i in start..end {
@@ -141,7 +141,7 @@ impl<T: Number> GlobalArray<T, Ix2> {
     fn scale_along(&self, operation: &'static str, axis: usize, factors: &[T]) -> Result<()> {
         self.check_list(operation, self.shape()[axis], factors)?;
         self.enter(operation, &[])?;
-        self.update_boxes(&self.whole(), |own, mut values| {
+        self.all().update_boxes(|own, mut values| {
             let factors = &factors[own.start[axis]..own.start[axis] + own.count[axis]];
             for (mut lane, &factor) in values.axis_iter_mut(ndarray::Axis(axis)).zip(factors) {
                 lane.map_inplace(|x| *x = x.scaled(factor));

@@ -1,14 +1,13 @@
 //! Elementwise operations.
 
-use ndarray::{Dimension, IntoDimension};
+use ndarray::Dimension;
 
-use super::{Operand, PatchRef, buffer_elements, patch_fingerprint};
+use super::{IntoOperand, Operand, PatchRef, buffer_elements, walk::index_of};
 use crate::{
     array::GlobalArray,
     calls::located,
     element::{Additive, Element, Number},
     error::Result,
-    index::Patch,
 };
 
 /// # Algebra, element by element
@@ -37,15 +36,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     /// GA: `GA_Fill`.
     #[track_caller]
     pub fn fill(&mut self, value: T) -> Result<()> {
-        located(move || self.fill_on(&self.whole(), value))
-    }
-
-    pub(super) fn fill_on(&self, patch: &Patch<D>, value: T) -> Result<()> {
-        const OPERATION: &str = "fill";
-        self.enter(OPERATION, &[patch_fingerprint(patch)])?;
-        let part = self.own_part();
-        self.own_runs(patch, 1, |run| part.slice(run).fill(value));
-        self.leave(OPERATION, Ok(()))
+        located(move || self.all().fill(value))
     }
 
     /// Replaces each element `x` by `f(x)`. Collective; each member calls `f` for the elements that it owns, in unspecified order.
@@ -58,28 +49,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     #[doc(alias = "mapv_inplace")]
     #[track_caller]
     pub fn map(&mut self, f: impl FnMut(T) -> T) -> Result<()> {
-        located(move || self.map_on("map", &self.whole(), f))
-    }
-
-    /// Changes what this rank owns of a patch through a private buffer.
-    pub(super) fn map_on(&self, operation: &'static str, patch: &Patch<D>, mut f: impl FnMut(T) -> T) -> Result<()> {
-        self.enter(operation, &[patch_fingerprint(patch)])?;
-        if self.is_whole(patch) {
-            let part = self.own_part();
-            let most = buffer_elements::<T>();
-            let mut buffer = vec![T::zeroed(); most.min(part.len())];
-            self.own_runs(patch, 2, |run| {
-                for at in run.clone().step_by(most) {
-                    let values = &mut buffer[..most.min(run.end - at)];
-                    part.read_slice(at, values);
-                    values.iter_mut().for_each(|x| *x = f(*x));
-                    part.write_slice(at, values);
-                }
-            });
-        } else {
-            self.update_boxes(patch, |_, mut values| values.iter_mut().for_each(|x| *x = f(*x)));
-        }
-        self.leave(operation, Ok(()))
+        located(move || self.all().map("map", f))
     }
 
     /// Replaces each element `x` by `f(index, x)`, with the index as in ndarray's `indexed_iter`: a tuple for up to six axes.
@@ -101,18 +71,8 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     /// # }
     /// ```
     #[track_caller]
-    pub fn map_indexed(&mut self, mut f: impl FnMut(D::Pattern, T) -> T) -> Result<()> {
-        located(move || {
-            self.enter("map_indexed", &[])?;
-            self.update_boxes(&self.whole(), |own, mut values| {
-                for (position, x) in values.indexed_iter_mut() {
-                    let mut index = position.into_dimension();
-                    index.slice_mut().iter_mut().zip(own.start.slice()).for_each(|(index, start)| *index += start);
-                    *x = f(index.into_pattern(), *x);
-                }
-            });
-            self.leave("map_indexed", Ok(()))
-        })
+    pub fn map_indexed(&mut self, f: impl FnMut(D::Pattern, T) -> T) -> Result<()> {
+        located(move || self.all().map_indexed(f))
     }
 
     /// Sets each element to `f(x, y)`, where `x` and `y` are the elements of `a` and `b` at the same position. Collective. `a` and `b`
@@ -127,52 +87,179 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     #[doc(alias = "zip_from")]
     #[doc(alias = "zip_mut_with")]
     #[track_caller]
-    pub fn assign_zip<'a, A: Element, B: Element>(
+    pub fn assign_zip<A: Element, B: Element>(
         &mut self,
-        a: impl Into<PatchRef<'a, A, D>>,
-        b: impl Into<PatchRef<'a, B, D>>,
+        a: impl IntoOperand<A, D>,
+        b: impl IntoOperand<B, D>,
         f: impl FnMut(A, B) -> T,
-    ) -> Result<()>
-    where
-        D: 'a,
-    {
-        located(move || self.assign_zip_on("assign_zip", &self.whole(), a.into(), b.into(), f))
+    ) -> Result<()> {
+        located(move || self.all().assign_zip("assign_zip", a.into_operand(), b.into_operand(), f))
     }
 
-    pub(super) fn assign_zip_on<A: Element, B: Element>(
+    /// Sets each element to `f(x)`, where `x` is the element of `a` at the same position. Collective. Also converts types:
+    /// `b.assign_map(&a, |x| x as f32)`. `a` is as for [`assign_zip`](Self::assign_zip).
+    ///
+    /// # Errors
+    /// Same as that method.
+    #[track_caller]
+    pub fn assign_map<A: Element>(&mut self, a: impl IntoOperand<A, D>, f: impl FnMut(A) -> T) -> Result<()> {
+        located(move || self.all().assign_map(a.into_operand(), f))
+    }
+
+    /// Replaces each element `x` by `f(x, y)`, where `y` is the element of `a` at the same position. Collective, in place and in one
+    /// pass. `a` is as for [`assign_zip`](Self::assign_zip).
+    ///
+    /// # Errors
+    /// Same as that method.
+    ///
+    /// # Examples
+    /// ```
+    /// use global_arrays::prelude::*;
+    /// # fn main() -> Result<(), Error> {
+    /// Launch::new().ranks(2).network("threads").run(|job| {
+    ///     let mut x = GlobalArray1::<f64>::builder(job, [10]).fill(6.0).create()?;
+    ///     let mass = GlobalArray1::<u32>::builder(job, [10]).fill(4).create()?;
+    ///     x.zip_with(&mass, |x, m| x / f64::from(m))?;
+    ///     x.at_mut(s![0]).zip_with(mass.at(s![9]), |x, m| x + f64::from(m))?;
+    ///     assert_eq!((x.load([0])?, x.load([9])?), (5.5, 1.5));
+    ///     job.sync()
+    /// })
+    /// # }
+    /// ```
+    ///
+    /// # Source
+    /// GA: `GA_Elem_multiply` and its like with the result as an operand.
+    #[track_caller]
+    pub fn zip_with<A: Element>(&mut self, a: impl IntoOperand<A, D>, f: impl FnMut(T, A) -> T) -> Result<()> {
+        located(move || self.all().zip_with(a.into_operand(), f))
+    }
+
+    /// Replaces each element `x` by `f(x, y, z)`, where `y` and `z` are the elements of `a` and `b` at the same position; otherwise like
+    /// [`zip_with`](Self::zip_with). Collective.
+    ///
+    /// # Errors
+    /// Same as that method.
+    #[track_caller]
+    pub fn zip_with2<A: Element, B: Element>(
+        &mut self,
+        a: impl IntoOperand<A, D>,
+        b: impl IntoOperand<B, D>,
+        f: impl FnMut(T, A, B) -> T,
+    ) -> Result<()> {
+        located(move || self.all().zip_with2(a.into_operand(), b.into_operand(), f))
+    }
+}
+
+impl<T: Element, D: Dimension, S: Dimension> Operand<'_, T, D, S> {
+    pub(super) fn fill(&self, value: T) -> Result<()> {
+        const OPERATION: &str = "fill";
+        self.array.enter(OPERATION, &[self.fingerprint()])?;
+        let part = self.array.own_part();
+        self.own_runs(1, |run| part.slice(run).fill(value));
+        self.array.leave(OPERATION, Ok(()))
+    }
+
+    /// Changes what this rank owns through a private buffer.
+    pub(super) fn map(&self, operation: &'static str, mut f: impl FnMut(T) -> T) -> Result<()> {
+        self.array.enter(operation, &[self.fingerprint()])?;
+        if self.is_whole() {
+            let part = self.array.own_part();
+            let most = buffer_elements::<T>();
+            let mut buffer = vec![T::zeroed(); most.min(part.len())];
+            self.own_runs(2, |run| {
+                for at in run.clone().step_by(most) {
+                    let values = &mut buffer[..most.min(run.end - at)];
+                    part.read_slice(at, values);
+                    values.iter_mut().for_each(|x| *x = f(*x));
+                    part.write_slice(at, values);
+                }
+            });
+        } else {
+            self.update_boxes(|_, mut values| values.iter_mut().for_each(|x| *x = f(*x)));
+        }
+        self.array.leave(operation, Ok(()))
+    }
+
+    pub(super) fn map_indexed(&self, mut f: impl FnMut(D::Pattern, T) -> T) -> Result<()> {
+        const OPERATION: &str = "map_indexed";
+        self.array.enter(OPERATION, &[self.fingerprint()])?;
+        self.update_boxes(|own, mut values| {
+            values.indexed_iter_mut().for_each(|(position, x)| *x = f(index_of(own, position), *x));
+        });
+        self.array.leave(OPERATION, Ok(()))
+    }
+
+    pub(super) fn assign_zip<A: Element, B: Element, R: Dimension, Q: Dimension>(
         &self,
         operation: &'static str,
-        patch: &Patch<D>,
-        a: PatchRef<'_, A, D>,
-        b: PatchRef<'_, B, D>,
+        a: PatchRef<'_, A, D, R>,
+        b: PatchRef<'_, B, D, Q>,
         mut f: impl FnMut(A, B) -> T,
     ) -> Result<()> {
         let (a, b) = (a.resolve(operation)?, b.resolve(operation)?);
-        self.zip(operation, patch, &a, &b, |out, xs, ys| {
+        self.zip(operation, &a, Some(&b), false, |out, xs, ys| {
             out.iter_mut().zip(xs).zip(ys).for_each(|((out, &x), &y)| *out = f(x, y));
         })
     }
 
-    /// Checks, syncs, and `f` on stretches of the patch and the two operands.
-    fn zip<A: Element, B: Element>(
+    pub(super) fn assign_map<A: Element, R: Dimension>(&self, a: PatchRef<'_, A, D, R>, mut f: impl FnMut(A) -> T) -> Result<()> {
+        const OPERATION: &str = "assign_map";
+        let a = a.resolve(OPERATION)?;
+        self.zip(OPERATION, &a, none::<A, D>(), false, |out, xs, _| out.iter_mut().zip(xs).for_each(|(out, &x)| *out = f(x)))
+    }
+
+    pub(super) fn zip_with<A: Element, R: Dimension>(
+        &self,
+        a: PatchRef<'_, A, D, R>,
+        mut f: impl FnMut(T, A) -> T,
+    ) -> Result<()> {
+        const OPERATION: &str = "zip_with";
+        let a = a.resolve(OPERATION)?;
+        self.zip(OPERATION, &a, none::<T, D>(), true, |out, xs, _| out.iter_mut().zip(xs).for_each(|(out, &x)| *out = f(*out, x)))
+    }
+
+    pub(super) fn zip_with2<A: Element, B: Element, R: Dimension, Q: Dimension>(
+        &self,
+        a: PatchRef<'_, A, D, R>,
+        b: PatchRef<'_, B, D, Q>,
+        mut f: impl FnMut(T, A, B) -> T,
+    ) -> Result<()> {
+        const OPERATION: &str = "zip_with2";
+        let (a, b) = (a.resolve(OPERATION)?, b.resolve(OPERATION)?);
+        self.zip(OPERATION, &a, Some(&b), true, |out, xs, ys| {
+            out.iter_mut().zip(xs).zip(ys).for_each(|((out, &x), &y)| *out = f(*out, x, y));
+        })
+    }
+
+    /// Checks, syncs, and `f` on stretches of this operand, whose elements it gets if it `reads` them, and of one or two others.
+    fn zip<A: Element, B: Element, R: Dimension, Q: Dimension>(
         &self,
         operation: &'static str,
-        patch: &Patch<D>,
-        a: &Operand<'_, A, D>,
-        b: &Operand<'_, B, D>,
+        a: &Operand<'_, A, D, R>,
+        b: Option<&Operand<'_, B, D, Q>>,
+        reads: bool,
         mut f: impl FnMut(&mut [T], &[A], &[B]),
     ) -> Result<()> {
-        self.check_operand(operation, patch, a)?;
-        self.check_operand(operation, patch, b)?;
-        self.enter(operation, &[patch_fingerprint(patch), a.fingerprint(), b.fingerprint()])?;
+        self.check_operand(operation, a)?;
+        b.map_or(Ok(()), |b| self.check_operand(operation, b))?;
+        let second = b.map_or(0, Operand::fingerprint);
+        self.array.enter(operation, &[self.fingerprint(), a.fingerprint(), second])?;
         let mut out = Vec::new();
-        let zipped = self.own_pairs(patch, a, b, true, |xs, ys, write| {
+        let zipped = self.own_stretches(a, b, 1 + usize::from(reads), |own, xs, ys| {
             out.resize(xs.len(), T::zeroed());
+            if reads {
+                own.read(&mut out);
+            }
             f(&mut out, xs, ys);
-            write(&out);
+            own.write(&mut out);
         });
-        self.leave(operation, zipped)
+        self.array.leave(operation, zipped)
     }
+}
+
+/// No second operand.
+fn none<'a, T, D>() -> Option<&'a Operand<'a, T, D>> {
+    None
 }
 
 /// # Algebra, sums and products
@@ -198,15 +285,7 @@ impl<T: Additive, D: Dimension> GlobalArray<T, D> {
     /// GA: `GA_Scale`.
     #[track_caller]
     pub fn scale(&mut self, alpha: T::Scale) -> Result<()> {
-        located(move || self.scale_on(&self.whole(), alpha))
-    }
-
-    pub(super) fn scale_on(&self, patch: &Patch<D>, alpha: T::Scale) -> Result<()> {
-        const OPERATION: &str = "scale";
-        self.enter(OPERATION, &[patch_fingerprint(patch)])?;
-        let part = self.own_part();
-        self.own_runs(patch, 2, |run| part.slice(run).scale(alpha));
-        self.leave(OPERATION, Ok(()))
+        located(move || self.all().scale(alpha))
     }
 
     /// Adds `constant` to all elements. Collective.
@@ -218,7 +297,7 @@ impl<T: Additive, D: Dimension> GlobalArray<T, D> {
     /// GA: `GA_Add_constant`.
     #[track_caller]
     pub fn add_constant(&mut self, constant: T) -> Result<()> {
-        located(move || self.map_on("add_constant", &self.whole(), |x| x.plus(constant)))
+        located(move || self.all().map("add_constant", |x| x.plus(constant)))
     }
 
     /// `self = alpha x + beta y`. Collective. `x` and `y` are arrays, patches or transposed arrays with the shape of `self`; whole
@@ -232,37 +311,14 @@ impl<T: Additive, D: Dimension> GlobalArray<T, D> {
     #[doc(alias = "add_from")]
     #[doc(alias = "GA_Add")]
     #[track_caller]
-    pub fn assign_sum<'a>(
+    pub fn assign_sum(
         &mut self,
         alpha: T::Scale,
-        x: impl Into<PatchRef<'a, T, D>>,
+        x: impl IntoOperand<T, D>,
         beta: T::Scale,
-        y: impl Into<PatchRef<'a, T, D>>,
-    ) -> Result<()>
-    where
-        D: 'a,
-    {
-        located(move || self.assign_sum_on(&self.whole(), (alpha, x.into()), (beta, y.into())))
-    }
-
-    pub(super) fn assign_sum_on(
-        &self,
-        patch: &Patch<D>,
-        (alpha, x): (T::Scale, PatchRef<'_, T, D>),
-        (beta, y): (T::Scale, PatchRef<'_, T, D>),
+        y: impl IntoOperand<T, D>,
     ) -> Result<()> {
-        const OPERATION: &str = "assign_sum";
-        let (x, y) = (x.resolve(OPERATION)?, y.resolve(OPERATION)?);
-        if !(self.matches(patch, &x) && self.matches(patch, &y)) {
-            return self.zip(OPERATION, patch, &x, &y, sum_of(alpha, beta));
-        }
-        self.check_operand(OPERATION, patch, &x)?;
-        self.check_operand(OPERATION, patch, &y)?;
-        self.enter(OPERATION, &[patch_fingerprint(patch), x.fingerprint(), y.fingerprint()])?;
-        let own = self.own_part();
-        own.axpby(alpha, &x.array.own_part(), beta, &y.array.own_part());
-        self.streamed::<T>(3 * own.len());
-        self.leave(OPERATION, Ok(()))
+        located(move || self.all().assign_sum((alpha, x.into_operand()), (beta, y.into_operand())))
     }
 
     /// `self += alpha x`. Collective. `x` is an array, a patch or a transposed array with the shape of `self`; a whole array with the
@@ -276,11 +332,8 @@ impl<T: Additive, D: Dimension> GlobalArray<T, D> {
     #[doc(alias = "axpy")]
     #[doc(alias = "GA_Add")]
     #[track_caller]
-    pub fn scaled_add<'a>(&mut self, alpha: T::Scale, x: impl Into<PatchRef<'a, T, D>>) -> Result<()>
-    where
-        D: 'a,
-    {
-        located(move || self.axpby_on("scaled_add", &self.whole(), alpha, x.into(), T::Scale::ONE))
+    pub fn scaled_add(&mut self, alpha: T::Scale, x: impl IntoOperand<T, D>) -> Result<()> {
+        located(move || self.all().axpby("scaled_add", alpha, x.into_operand(), T::Scale::ONE))
     }
 
     /// `self = alpha x + beta self`, in one pass. Collective. `x` is as for [`scaled_add`](Self::scaled_add).
@@ -307,33 +360,60 @@ impl<T: Additive, D: Dimension> GlobalArray<T, D> {
     /// The BLAS extension `axpby`; GA: `GA_Add` with the result as an operand.
     #[doc(alias = "GA_Add")]
     #[track_caller]
-    pub fn axpby<'a>(&mut self, alpha: T::Scale, x: impl Into<PatchRef<'a, T, D>>, beta: T::Scale) -> Result<()>
-    where
-        D: 'a,
-    {
-        located(move || self.axpby_on("axpby", &self.whole(), alpha, x.into(), beta))
+    pub fn axpby(&mut self, alpha: T::Scale, x: impl IntoOperand<T, D>, beta: T::Scale) -> Result<()> {
+        located(move || self.all().axpby("axpby", alpha, x.into_operand(), beta))
+    }
+}
+
+impl<T: Additive, D: Dimension, S: Dimension> Operand<'_, T, D, S> {
+    pub(super) fn scale(&self, alpha: T::Scale) -> Result<()> {
+        const OPERATION: &str = "scale";
+        self.array.enter(OPERATION, &[self.fingerprint()])?;
+        let part = self.array.own_part();
+        self.own_runs(2, |run| part.slice(run).scale(alpha));
+        self.array.leave(OPERATION, Ok(()))
     }
 
-    pub(super) fn axpby_on(
+    pub(super) fn assign_sum<R: Dimension, Q: Dimension>(
+        &self,
+        (alpha, x): (T::Scale, PatchRef<'_, T, D, R>),
+        (beta, y): (T::Scale, PatchRef<'_, T, D, Q>),
+    ) -> Result<()> {
+        const OPERATION: &str = "assign_sum";
+        let (x, y) = (x.resolve(OPERATION)?, y.resolve(OPERATION)?);
+        if !(self.matches(&x) && self.matches(&y)) {
+            return self.zip(OPERATION, &x, Some(&y), false, |out, xs, ys| {
+                out.iter_mut().zip(xs).zip(ys).for_each(|((out, x), y)| *out = x.scaled(alpha).plus(y.scaled(beta)));
+            });
+        }
+        self.check_operand(OPERATION, &x)?;
+        self.check_operand(OPERATION, &y)?;
+        self.array.enter(OPERATION, &[self.fingerprint(), x.fingerprint(), y.fingerprint()])?;
+        let own = self.array.own_part();
+        own.axpby(alpha, &x.array.own_part(), beta, &y.array.own_part());
+        self.array.streamed::<T>(3 * own.len());
+        self.array.leave(OPERATION, Ok(()))
+    }
+
+    pub(super) fn axpby<R: Dimension>(
         &self,
         operation: &'static str,
-        patch: &Patch<D>,
         alpha: T::Scale,
-        x: PatchRef<'_, T, D>,
+        x: PatchRef<'_, T, D, R>,
         beta: T::Scale,
     ) -> Result<()> {
         let x = x.resolve(operation)?;
-        if !self.matches(patch, &x) {
-            // Each member reads of this array what it owns itself, before it writes it.
-            let own = Operand { array: self, patch: patch.clone(), transposed: false };
-            return self.zip(operation, patch, &x, &own, sum_of(alpha, beta));
+        if !self.matches(&x) {
+            return self.zip(operation, &x, none::<T, D>(), true, |out, xs, _| {
+                out.iter_mut().zip(xs).for_each(|(out, x)| *out = x.scaled(alpha).plus(out.scaled(beta)));
+            });
         }
-        self.check_operand(operation, patch, &x)?;
-        self.enter(operation, &[patch_fingerprint(patch), x.fingerprint(), patch_fingerprint(patch)])?;
-        let own = self.own_part();
+        self.check_operand(operation, &x)?;
+        self.array.enter(operation, &[self.fingerprint(), x.fingerprint()])?;
+        let own = self.array.own_part();
         own.axpby(alpha, &x.array.own_part(), beta, &own);
-        self.streamed::<T>(3 * own.len());
-        self.leave(operation, Ok(()))
+        self.array.streamed::<T>(3 * own.len());
+        self.array.leave(operation, Ok(()))
     }
 }
 
@@ -349,17 +429,7 @@ impl<T: Number, D: Dimension> GlobalArray<T, D> {
     #[doc(alias = "elem_multiply_from")]
     #[doc(alias = "GA_Elem_multiply")]
     #[track_caller]
-    pub fn assign_product<'a>(&mut self, a: impl Into<PatchRef<'a, T, D>>, b: impl Into<PatchRef<'a, T, D>>) -> Result<()>
-    where
-        D: 'a,
-    {
-        located(move || self.assign_zip_on("assign_product", &self.whole(), a.into(), b.into(), T::scaled))
-    }
-}
-
-/// `out = alpha x + beta y` on stretches.
-fn sum_of<T: Additive>(alpha: T::Scale, beta: T::Scale) -> impl Fn(&mut [T], &[T], &[T]) {
-    move |out, xs, ys| {
-        out.iter_mut().zip(xs).zip(ys).for_each(|((out, &x), &y)| *out = x.scaled(alpha).plus(y.scaled(beta)));
+    pub fn assign_product(&mut self, a: impl IntoOperand<T, D>, b: impl IntoOperand<T, D>) -> Result<()> {
+        located(move || self.all().assign_zip("assign_product", a.into_operand(), b.into_operand(), T::scaled))
     }
 }

@@ -60,8 +60,8 @@ use crate::{
     index::Patch,
     sync::{Op, call::Doing, fingerprint, text_fingerprint},
 };
-pub(super) use patch::{Operand, sub_patch};
-pub use patch::{PatchMut, PatchRef};
+pub(super) use patch::Operand;
+pub use patch::{IntoOperand, PatchMut, PatchRef};
 pub use show::Summary;
 pub use symmetrize::Halve;
 
@@ -105,7 +105,11 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     }
 
     /// Another array that takes part: sound, and over the same ranks in the same order.
-    fn check_members<U: Element, E: Dimension>(&self, operation: &'static str, other: &GlobalArray<U, E>) -> Result<()> {
+    pub(super) fn check_members<U: Element, E: Dimension>(
+        &self,
+        operation: &'static str,
+        other: &GlobalArray<U, E>,
+    ) -> Result<()> {
         other.check_sound(operation)?;
         let same = Arc::ptr_eq(&self.group.inner, &other.group.inner) || self.group.inner.members == other.group.inner.members;
         if same {
@@ -123,36 +127,28 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
         })
     }
 
-    /// An operand that takes part with a patch: of its shape, and over the same ranks.
-    fn check_operand<U: Element>(&self, operation: &'static str, patch: &Patch<D>, other: &Operand<'_, U, D>) -> Result<()> {
-        self.check_members(operation, other.array)?;
-        let (shape, other_shape) = (patch.count(), other.shape());
-        if *shape == other_shape {
-            return Ok(());
-        }
-        let (name, shape, other_shape) = (&self.name, shape.slice(), other_shape.slice());
-        let what =
-            format!("array \"{name}\" takes part with shape {shape:?} but array \"{}\" with {other_shape:?}", other.array.name);
-        Err(Error::Mismatch { operation: operation.into(), what })
-    }
-
-    /// Whether this rank's part of both is the patch and the operand, the same elements in the same places, and nothing else.
-    fn matches<U: Element>(&self, patch: &Patch<D>, other: &Operand<'_, U, D>) -> bool {
-        self.is_whole(patch) && other.is_whole() && self.is_aligned(other.array)
-    }
-
     /// Whether this rank's part is its elements and nothing else: no ghost cells.
     fn is_dense(&self) -> bool {
         self.distribution.ghosts().is_none()
     }
 
-    /// Whether this rank's part of the other array holds the same elements in the same places, and nothing else.
-    fn is_aligned<U: Element>(&self, other: &GlobalArray<U, D>) -> bool {
-        self.is_dense() && self.distribution == other.distribution
-    }
-
     pub(super) fn whole(&self) -> Patch<D> {
         Patch::whole(self.distribution.extents())
+    }
+}
+
+impl<T: Element, D: Dimension, S: Dimension> Operand<'_, T, D, S> {
+    /// Another operand that takes part: of the same shape, and over the same ranks.
+    fn check_operand<U: Element, R: Dimension>(&self, operation: &'static str, other: &Operand<'_, U, D, R>) -> Result<()> {
+        self.array.check_members(operation, other.array)?;
+        let (shape, other_shape) = (self.shape(), other.shape());
+        if shape == other_shape {
+            return Ok(());
+        }
+        let (name, shape, other_shape) = (&self.array.name, shape.slice(), other_shape.slice());
+        let what =
+            format!("array \"{name}\" takes part with shape {shape:?} but array \"{}\" with {other_shape:?}", other.array.name);
+        Err(Error::Mismatch { operation: operation.into(), what })
     }
 }
 

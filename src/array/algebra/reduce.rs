@@ -4,13 +4,12 @@
 use ndarray::{Dimension, Ix1, Ix2};
 use num_traits::{Float, NumCast, ToPrimitive};
 
-use super::{Operand, PatchRef, buffer_elements, patch_fingerprint};
+use super::{IntoOperand, Operand, buffer_elements, walk::index_of};
 use crate::{
     array::GlobalArray,
     calls::located,
     element::{Additive, Element, Number},
     error::Result,
-    index::Patch,
     sync::ops,
 };
 
@@ -44,7 +43,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     /// GA: `NGA_Select_elem` without the index; with it: [`argmin`](Self::argmin).
     #[track_caller]
     pub fn reduce(&self, neutral: T, op: impl Fn(T, T) -> T) -> Result<T> {
-        located(move || self.map_reduce(neutral, |x| x, op))
+        located(move || self.all().map_reduce(neutral, |x| x, op))
     }
 
     /// Combines `f(x)` over all elements, like [`reduce`](Self::reduce). Collective.
@@ -53,7 +52,72 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     /// Same as [`fill`](Self::fill).
     #[track_caller]
     pub fn map_reduce<U: Element>(&self, neutral: U, f: impl Fn(T) -> U, op: impl Fn(U, U) -> U) -> Result<U> {
-        located(move || self.reduce_by("reduce", &[], || Ok(self.fold_own(neutral, f, &op)), &op))
+        located(move || self.all().map_reduce(neutral, f, op))
+    }
+
+    /// Combines `f(index, x)` over all elements, with the index as in [`map_indexed`](Self::map_indexed). Collective.
+    ///
+    /// # Errors
+    /// Same as [`fill`](Self::fill).
+    ///
+    /// # Examples
+    /// A center of mass:
+    /// ```
+    /// use global_arrays::prelude::*;
+    /// # fn main() -> Result<(), Error> {
+    /// Launch::new().ranks(2).network("threads").run(|job| {
+    ///     let mut mass = GlobalArray1::<f64>::builder(job, [9]).create()?;
+    ///     mass.map_indexed(|i, _| 1.0 + i as f64)?;
+    ///     let sums = mass.map_reduce_indexed([0.0; 2], |i, m| [m, m * i as f64], ops::sum)?;
+    ///     assert_eq!(sums, [45.0, 240.0]);
+    ///     job.sync()
+    /// })
+    /// # }
+    /// ```
+    #[track_caller]
+    pub fn map_reduce_indexed<U: Element>(
+        &self,
+        neutral: U,
+        f: impl Fn(D::Pattern, T) -> U,
+        op: impl Fn(U, U) -> U,
+    ) -> Result<U> {
+        located(move || self.all().map_reduce_indexed(neutral, f, op))
+    }
+}
+
+impl<T: Element, D: Dimension, S: Dimension> Operand<'_, T, D, S> {
+    pub(super) fn map_reduce<U: Element>(&self, neutral: U, f: impl Fn(T) -> U, op: impl Fn(U, U) -> U) -> Result<U> {
+        self.reduce_by("reduce", &[self.fingerprint()], || Ok(self.fold_own(neutral, f, &op)), &op)
+    }
+
+    pub(super) fn map_reduce_indexed<U: Element>(
+        &self,
+        neutral: U,
+        f: impl Fn(D::Pattern, T) -> U,
+        op: impl Fn(U, U) -> U,
+    ) -> Result<U> {
+        let own = || {
+            let mut value = neutral;
+            self.read_boxes(|own, values| {
+                value = values.indexed_iter().fold(value, |value, (position, &x)| op(value, f(index_of(own, position), x)));
+            });
+            Ok(value)
+        };
+        self.reduce_by("reduce", &[self.fingerprint()], own, &op)
+    }
+
+    pub(super) fn max_abs(&self) -> Result<T::Real>
+    where
+        T: Number,
+    {
+        self.map_reduce(T::Real::ZERO, T::magnitude, larger)
+    }
+
+    pub(super) fn norm_frobenius(&self) -> Result<T::Real>
+    where
+        T: Number,
+    {
+        Ok(real(self.map_reduce(0.0, |x| wide(x).powi(2), |a, b| a + b)?.sqrt()))
     }
 
     /// Syncs, the value of what this rank owns, and the members' values combined.
@@ -64,43 +128,59 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
         own: impl FnOnce() -> Result<U>,
         op: impl Fn(U, U) -> U,
     ) -> Result<U> {
-        self.enter(operation, with)?;
-        let value = self.leave(operation, own())?;
-        self.group.all_reduce_one(value, op)
+        self.array.enter(operation, with)?;
+        let value = self.array.leave(operation, own())?;
+        self.array.group.all_reduce_one(value, op)
     }
 
-    /// Element `i` of this rank's part (with ghost cells: of each run of its elements) goes to lane `i % LANES`; then the lanes are combined.
+    /// Element `i` of what this rank reads at a time goes to lane `i % LANES`; then the lanes are combined. Of a whole array that is its
+    /// part, or with ghost cells each run of its elements; of a patch a box.
     fn fold_own<U: Copy>(&self, neutral: U, f: impl Fn(T) -> U, op: impl Fn(U, U) -> U) -> U {
-        let part = self.own_part();
-        let most = buffer_elements::<T>().next_multiple_of(LANES);
-        let mut buffer = vec![T::zeroed(); most.min(part.len())];
         let mut lanes = [neutral; LANES];
-        self.own_runs(&self.whole(), 1, |run| {
-            for at in run.clone().step_by(most) {
-                let values = &mut buffer[..most.min(run.end - at)];
-                part.read_slice(at, values);
-                let (rows, rest) = values.as_chunks::<LANES>();
-                for row in rows {
-                    lanes.iter_mut().zip(row).for_each(|(lane, &x)| *lane = op(*lane, f(x)));
-                }
-                lanes.iter_mut().zip(rest).for_each(|(lane, &x)| *lane = op(*lane, f(x)));
+        let mut fold = |values: &[T]| {
+            let (rows, rest) = values.as_chunks::<LANES>();
+            for row in rows {
+                lanes.iter_mut().zip(row).for_each(|(lane, &x)| *lane = op(*lane, f(x)));
             }
-        });
+            lanes.iter_mut().zip(rest).for_each(|(lane, &x)| *lane = op(*lane, f(x)));
+        };
+        if self.is_whole() {
+            let part = self.array.own_part();
+            let most = buffer_elements::<T>().next_multiple_of(LANES);
+            let mut buffer = vec![T::zeroed(); most.min(part.len())];
+            self.own_runs(1, |run| {
+                for at in run.clone().step_by(most) {
+                    let values = &mut buffer[..most.min(run.end - at)];
+                    part.read_slice(at, values);
+                    fold(values);
+                }
+            });
+        } else {
+            self.read_boxes(|_, values| fold(values.as_slice_memory_order().unwrap_or_default()));
+        }
         lanes.into_iter().reduce(op).unwrap_or(neutral)
     }
 
-    /// Reads what this rank owns, box by box.
-    fn for_own_values(&self, mut f: impl FnMut(D::Pattern, &D, T)) {
-        let whole = self.whole();
-        let mut buffer = vec![T::zeroed(); buffer_elements::<T>().min(whole.len())];
-        let read = self.own_boxes(&whole, self.edges(buffer_elements::<T>()), |own| {
-            let mut view = self.box_view(&own.count, &mut buffer);
-            self.read_box(own, &mut view);
-            view.indexed_iter().for_each(|(position, &x)| f(position, &own.start, x));
-            Ok(())
-        });
-        debug_assert!(read.is_ok(), "no box fails");
-        self.streamed::<T>(read.unwrap_or(0));
+    /// Σ xᵢyᵢ over this operand, which is not transposed, and another.
+    pub(super) fn dot<R: Dimension>(&self, other: &Operand<'_, T, D, R>) -> Result<T>
+    where
+        T: Number,
+    {
+        const OPERATION: &str = "dot";
+        self.check_operand(OPERATION, other)?;
+        let own = || {
+            if self.matches(other) {
+                let part = self.array.own_part();
+                self.array.streamed::<T>(2 * part.len());
+                return Ok(part.dot(&other.array.own_part()));
+            }
+            let mut sum = T::ZERO;
+            self.own_stretches(self, Some(other), 0, |_, xs, ys| {
+                sum = xs.iter().zip(ys).fold(sum, |sum, (&x, &y)| sum.plus(x.scaled(y)));
+            })?;
+            Ok(sum)
+        };
+        self.reduce_by(OPERATION, &[self.fingerprint(), other.fingerprint()], own, ops::sum)
     }
 }
 
@@ -128,33 +208,8 @@ impl<T: Number, D: Dimension> GlobalArray<T, D> {
     /// # Source
     /// GA: `GA_Ddot` and similar calls.
     #[track_caller]
-    pub fn dot<'a>(&self, other: impl Into<PatchRef<'a, T, D>>) -> Result<T>
-    where
-        D: 'a,
-    {
-        located(move || self.dot_on("dot", &self.whole(), &other.into().resolve("dot")?))
-    }
-
-    pub(super) fn dot_on(&self, operation: &'static str, patch: &Patch<D>, other: &Operand<'_, T, D>) -> Result<T> {
-        self.check_operand(operation, patch, other)?;
-        let own = || {
-            if self.matches(patch, other) {
-                let part = self.own_part();
-                self.streamed::<T>(2 * part.len());
-                return Ok(part.dot(&other.array.own_part()));
-            }
-            self.dot_own(patch, other)
-        };
-        self.reduce_by(operation, &[patch_fingerprint(patch), other.fingerprint()], own, ops::sum)
-    }
-
-    fn dot_own(&self, patch: &Patch<D>, other: &Operand<'_, T, D>) -> Result<T> {
-        let mut sum = T::ZERO;
-        let own = Operand { array: self, patch: patch.clone(), transposed: false };
-        self.own_pairs(patch, &own, other, false, |xs, ys, _| {
-            sum = xs.iter().zip(ys).fold(sum, |sum, (&x, &y)| sum.plus(x.scaled(y)));
-        })?;
-        Ok(sum)
+    pub fn dot(&self, other: impl IntoOperand<T, D>) -> Result<T> {
+        located(move || self.all().dot(&other.into_operand().resolve("dot")?))
     }
 
     /// The largest magnitude; 0 for an array without elements, NaN if any element is NaN. Collective.
@@ -163,7 +218,7 @@ impl<T: Number, D: Dimension> GlobalArray<T, D> {
     /// Same as [`fill`](Self::fill).
     #[track_caller]
     pub fn max_abs(&self) -> Result<T::Real> {
-        located(move || self.map_reduce(T::Real::ZERO, T::magnitude, larger))
+        located(move || self.all().max_abs())
     }
 
     /// (Σ |xᵢ|²)^½ over all elements: the Euclidean norm of a vector, the Frobenius norm of a matrix. Collective.
@@ -177,7 +232,7 @@ impl<T: Number, D: Dimension> GlobalArray<T, D> {
     /// GA: the root of `GA_Ddot` with itself.
     #[track_caller]
     pub fn norm_frobenius(&self) -> Result<T::Real> {
-        located(move || Ok(real(self.map_reduce(0.0, |x| wide(x).powi(2), |a, b| a + b)?.sqrt())))
+        located(move || self.all().norm_frobenius())
     }
 }
 
@@ -236,7 +291,9 @@ impl<T: Number> GlobalArray<T, Ix2> {
     fn largest_sum(&self, operation: &'static str, axis: usize) -> Result<T::Real> {
         self.enter(operation, &[])?;
         let mut sums = vec![0.0; self.shape()[axis]];
-        self.for_own_values(|(row, column), start, x| sums[start[axis] + [row, column][axis]] += wide(x));
+        self.all().read_boxes(|own, values| {
+            values.indexed_iter().for_each(|((i, j), &x)| sums[own.start[axis] + [i, j][axis]] += wide(x));
+        });
         self.leave(operation, Ok(()))?;
         self.group.all_reduce(&mut sums, |a: f64, b| a + b)?;
         Ok(real(sums.into_iter().fold(0.0, larger)))

@@ -2,7 +2,7 @@
 
 use ndarray::{Dimension, IntoDimension};
 
-use super::buffer_elements;
+use super::Operand;
 use crate::{array::GlobalArray, calls::located, element::Element, error::Result};
 
 /// Independent partial results, so that one comparison need not wait for the one before.
@@ -41,7 +41,7 @@ impl<T: Element + PartialOrd, D: Dimension> GlobalArray<T, D> {
     #[doc(alias = "NGA_Select_elem")]
     #[track_caller]
     pub fn argmin(&self) -> Result<Option<(T, D::Pattern)>> {
-        located(move || self.select("argmin", |x, y| x < y))
+        located(move || self.all().select("argmin", |x, y| x < y))
     }
 
     /// The largest element and its index; otherwise like [`argmin`](Self::argmin). Collective.
@@ -55,19 +55,27 @@ impl<T: Element + PartialOrd, D: Dimension> GlobalArray<T, D> {
     #[doc(alias = "NGA_Select_elem")]
     #[track_caller]
     pub fn argmax(&self) -> Result<Option<(T, D::Pattern)>> {
-        located(move || self.select("argmax", |x, y| x > y))
+        located(move || self.all().select("argmax", |x, y| x > y))
     }
+}
 
-    fn select(&self, operation: &'static str, better: impl Fn(T, T) -> bool + Copy) -> Result<Option<(T, D::Pattern)>> {
-        self.enter(operation, &[])?;
-        let (value, place) = self.select_own(better).unwrap_or((T::zeroed(), u64::MAX));
-        self.leave(operation, Ok(()))?;
-        let (values, places) = (self.group.all_gather(&[value])?, self.group.all_gather(&[place])?);
+impl<T: Element + PartialOrd, D: Dimension, S: Dimension> Operand<'_, T, D, S> {
+    /// The element that goes before all others, and its index.
+    pub(super) fn select(
+        &self,
+        operation: &'static str,
+        better: impl Fn(T, T) -> bool + Copy,
+    ) -> Result<Option<(T, D::Pattern)>> {
+        let (array, shape) = (self.array, self.shape());
+        array.enter(operation, &[self.fingerprint()])?;
+        let (value, place) = self.select_own(&shape, better).unwrap_or((T::zeroed(), u64::MAX));
+        array.leave(operation, Ok(()))?;
+        let (values, places) = (array.group.all_gather(&[value])?, array.group.all_gather(&[place])?);
         let found = values.into_iter().zip(places).filter(|&(_, place)| place != u64::MAX);
         let best = found.reduce(|best, found| if precedes(found, best, better) { found } else { best });
         Ok(best.map(|(value, place)| {
-            let (mut index, mut rest) = (D::zeros(self.shape().len()), place as usize);
-            for (i, &n) in index.slice_mut().iter_mut().zip(self.shape()).rev() {
+            let (mut index, mut rest) = (D::zeros(shape.ndim()), place as usize);
+            for (i, &n) in index.slice_mut().iter_mut().zip(shape.slice()).rev() {
                 (*i, rest) = (rest % n, rest / n);
             }
             (value, index.into_pattern())
@@ -75,16 +83,12 @@ impl<T: Element + PartialOrd, D: Dimension> GlobalArray<T, D> {
     }
 
     /// Of what this rank owns, box by box: most boxes hold nothing better, and are seen through without their indices.
-    fn select_own(&self, better: impl Fn(T, T) -> bool + Copy) -> Candidate<T> {
-        let whole = self.whole();
-        let mut buffer = vec![T::zeroed(); buffer_elements::<T>().min(whole.len())];
+    fn select_own(&self, shape: &D, better: impl Fn(T, T) -> bool + Copy) -> Candidate<T> {
         let mut best: Candidate<T> = None;
-        let read = self.own_boxes(&whole, self.edges(buffer_elements::<T>()), |own| {
-            let mut view = self.box_view(&own.count, &mut buffer);
-            self.read_box(own, &mut view);
+        self.read_boxes(|own, view| {
             let place = |within: &D| {
                 let index = own.start.slice().iter().zip(within.slice()).map(|(start, at)| start + at);
-                index.zip(self.shape()).fold(0, |place, (i, n)| place * *n as u64 + i as u64)
+                index.zip(shape.slice()).fold(0, |place, (i, n)| place * *n as u64 + i as u64)
             };
             let value = best_value(view.as_slice_memory_order().unwrap_or_default(), better);
             let corner = place(&D::zeros(own.count.ndim()));
@@ -99,10 +103,7 @@ impl<T: Element + PartialOrd, D: Dimension> GlobalArray<T, D> {
                     (best, found) => found.or(best),
                 };
             }
-            Ok(())
         });
-        debug_assert!(read.is_ok(), "no box fails");
-        self.streamed::<T>(read.unwrap_or(0));
         best
     }
 }

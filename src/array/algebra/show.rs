@@ -7,7 +7,7 @@ use std::{
 
 use ndarray::Dimension;
 
-use super::{Operand, PatchRef};
+use super::Operand;
 use crate::{
     array::GlobalArray,
     calls::located,
@@ -53,14 +53,17 @@ impl<T: Element + Display, D: Dimension> GlobalArray<T, D> {
     /// GA: `GA_Print`.
     #[track_caller]
     pub fn write_to(&self, to: impl Write) -> Result<()> {
-        located(move || PatchRef::from(self).write_to(to))
+        located(move || self.all().write_text("write_to", to))
     }
+}
 
-    pub(super) fn write_text(&self, operation: &'static str, from: &Operand<'_, T, D>, to: impl Write) -> Result<()> {
-        self.enter(operation, &[from.fingerprint()])?;
-        let written = if self.group.member() == 0 {
-            let (axes, len) = (from.patch.ndim(), from.patch.len());
-            let mut text = Text { from, operation, shape: from.shape(), in_full: len < MANY, to, row: Vec::new() };
+impl<T: Element + Display, D: Dimension, S: Dimension> Operand<'_, T, D, S> {
+    pub(super) fn write_text(&self, operation: &'static str, to: impl Write) -> Result<()> {
+        self.array.enter(operation, &[self.fingerprint()])?;
+        let written = if self.array.group.member() == 0 {
+            let shape = self.shape();
+            let (axes, len) = (shape.ndim(), shape.size());
+            let mut text = Text { from: self, operation, shape, in_full: len < MANY, to, row: Vec::new() };
             // ndarray shows any array without elements by its brackets only.
             if len == 0 {
                 text.put(&format!("{}{}", "[".repeat(axes), "]".repeat(axes)))
@@ -70,13 +73,13 @@ impl<T: Element + Display, D: Dimension> GlobalArray<T, D> {
         } else {
             Ok(())
         };
-        self.leave(operation, written)
+        self.array.leave(operation, written)
     }
 }
 
 /// An array on its way to a writer.
-struct Text<'a, T, D, W> {
-    from: &'a Operand<'a, T, D>,
+struct Text<'a, T, D, S, W> {
+    from: &'a Operand<'a, T, D, S>,
     operation: &'static str,
     shape: D,
     in_full: bool,
@@ -84,7 +87,7 @@ struct Text<'a, T, D, W> {
     row: Vec<T>,
 }
 
-impl<T: Element + Display, D: Dimension, W: Write> Text<'_, T, D, W> {
+impl<T: Element + Display, D: Dimension, S: Dimension, W: Write> Text<'_, T, D, S, W> {
     /// Writes what lies below `position` on the axes from `axis` on.
     fn nested(&mut self, axis: usize, position: &mut D) -> Result<()> {
         let axes = self.shape.ndim();
@@ -141,7 +144,7 @@ impl<T: Element + Display, D: Dimension, W: Write> Text<'_, T, D, W> {
             *last = count;
         }
         self.row.resize(count, T::zeroed());
-        let view = self.from.array.box_view(&counts, &mut self.row);
+        let view = self.from.box_view(&counts, &mut self.row);
         self.from.read(position, &counts, view)?;
         Ok(count)
     }

@@ -145,7 +145,8 @@ impl<T: Halve> GlobalArray<T, Ix2> {
         let offset = block.offset + (rows.start - start[0]) * strides[0] + (columns.start - start[1]) * strides[1];
         let count = Dim([rows.len(), columns.len()]);
         let piece = Piece { member: self.group.member(), offset, strides, start: Dim([rows.start, columns.start]), count };
-        self.read_box(&piece, &mut self.box_view(&count, own));
+        let all = self.all();
+        all.read_box(&piece, &mut all.box_view(&count, own));
         // Column-major boxes are row-major ones of the transposed shape.
         let by_rows = self.distribution.order() == Order::RowMajor;
         let (m, n) = if by_rows { (count[0], count[1]) } else { (count[1], count[0]) };
@@ -158,12 +159,12 @@ impl<T: Halve> GlobalArray<T, Ix2> {
         } else {
             let mirrored = Dim([count[1], count[0]]);
             let patch = Patch::block(Dim([columns.start, rows.start]), mirrored);
-            self.get_into(&patch, self.box_view(&mirrored, other))?;
+            self.get_into(&patch, all.box_view(&mirrored, other))?;
             across(&mut own[..m * n], &mut other[..m * n], m, f);
             let shape = mirrored.set_f(!by_rows);
             self.put(&patch, ArrayView::from_shape(shape, &other[..m * n]).expect("as many as the box has"))?;
         }
-        self.write_box(&piece, &self.box_view(&count, own).view());
+        all.write_box(&piece, &all.box_view(&count, own).view());
         // The box and its mirror image, read and written.
         self.streamed::<T>(4 * m * n);
         Ok(())

@@ -4,39 +4,39 @@
 use ndarray::Dimension;
 
 use super::{Operand, copy::position, patch::reversed};
-use crate::{array::GlobalArray, element::Element, error::Result, index::Patch};
+use crate::{element::Element, error::Result};
 
 /// Elements along an edge of a tile that travels at once where the source is not mapped.
 const TILE: usize = 256;
 
-impl<T: Element, D: Dimension> GlobalArray<T, D> {
-    /// Writes what this rank owns of a patch, from a transposed operand of its shape.
-    pub(super) fn fetch_transposed(&self, patch: &Patch<D>, source: &Operand<'_, T, D>) -> Result<()> {
+impl<T: Element, D: Dimension, S: Dimension> Operand<'_, T, D, S> {
+    /// Writes what this rank owns, from a transposed operand of the same shape.
+    pub(super) fn fetch_transposed<R: Dimension>(&self, source: &Operand<'_, T, D, R>) -> Result<()> {
         if !source.array.group.inner.direct {
-            return self.fetch_transposed_tiles(patch, source);
+            return self.fetch_transposed_tiles(source);
         }
-        let own_part = self.own_part();
-        for own in self.own_pieces(patch) {
+        let own_part = self.array.own_part();
+        for own in self.own_pieces() {
             let strides = reversed(&own.strides);
-            for from in source.array.distribution.pieces(&source.part(&own)) {
+            source.pieces_as_it_lies(&reversed(&own.start), &reversed(&own.count), |from| {
                 let part = source.array.part(from.member).expect("a mapped group");
                 let at = position(&own, &reversed(&from.start));
                 own_part.copy_block((at, &strides), &part, (from.offset, &from.strides), &from.count);
-            }
+            });
         }
         Ok(())
     }
 
-    fn fetch_transposed_tiles(&self, patch: &Patch<D>, source: &Operand<'_, T, D>) -> Result<()> {
-        let mut buffer = vec![T::zeroed(); (TILE * TILE).min(patch.len())];
-        let elements = self.own_boxes(patch, tile, |own| {
+    fn fetch_transposed_tiles<R: Dimension>(&self, source: &Operand<'_, T, D, R>) -> Result<()> {
+        let mut buffer = vec![T::zeroed(); (TILE * TILE).min(self.selection.patch.len())];
+        let elements = self.own_boxes(tile, |own| {
             // The buffer lies as the source does.
             let shape = reversed(&own.count);
             source.read(&own.start, &own.count, self.box_view(&shape, &mut buffer).reversed_axes())?;
             self.write_box(own, &self.box_view(&shape, &mut buffer).view().reversed_axes());
             Ok(())
         })?;
-        self.streamed::<T>(2 * elements);
+        self.array.streamed::<T>(2 * elements);
         Ok(())
     }
 }

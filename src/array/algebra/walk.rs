@@ -1,60 +1,59 @@
-//! A rank's share of a patch.
+//! A rank's share of an operand.
 //!
 //! *Pieces* lie in its part with fixed strides. *Runs* are the contiguous ranges of a piece. *Boxes* cut pieces so that each fits a
 //! private buffer.
 
 use std::ops::Range;
 
-use ndarray::{ArrayView, ArrayViewMut, Dimension, ShapeBuilder};
+use ndarray::{ArrayView, ArrayViewMut, Dimension, IntoDimension, ShapeBuilder};
 
 use super::{buffer_elements, patch::Operand};
 use crate::{
-    array::GlobalArray,
     distribution::{Order, Piece},
     element::Element,
     error::Result,
-    index::{Loops, Patch},
-    memory::buffer::{Source, Target},
+    index::Loops,
+    memory::{
+        buffer::{Source, Target},
+        part::Part,
+    },
 };
 
-impl<T: Element, D: Dimension> GlobalArray<T, D> {
-    /// The pieces of a patch that this rank owns. The whole array is walked by this rank's blocks, not by everybody's.
-    pub(super) fn own_pieces<'a>(&'a self, patch: &'a Patch<D>) -> impl Iterator<Item = Piece<D>> + 'a {
-        let me = self.group.member();
-        let whole = self.is_whole(patch);
-        let blocks = whole.then(|| self.distribution.blocks(me)).into_iter().flatten().map(move |block| Piece {
+impl<T: Element, D: Dimension, S: Dimension> Operand<'_, T, D, S> {
+    /// Its pieces that this rank owns; it is not transposed. The whole array is walked by this rank's blocks, not by everybody's.
+    pub(super) fn own_pieces(&self) -> impl Iterator<Item = Piece<D>> {
+        let (me, patch, distribution) = (self.array.group.member(), &self.selection.patch, &self.array.distribution);
+        let whole = self.is_whole();
+        let blocks = whole.then(|| distribution.blocks(me)).into_iter().flatten().map(move |block| Piece {
             member: me,
             offset: block.offset,
             strides: block.strides,
             start: block.patch.start().clone(),
             count: block.patch.count().clone(),
         });
-        let pieces = (!whole).then(|| self.distribution.pieces(patch)).into_iter().flatten();
-        blocks.chain(pieces.filter(move |piece| piece.member == me))
+        let pieces = (!whole).then(|| distribution.pieces(patch)).into_iter().flatten();
+        blocks.chain(pieces.filter(move |piece| piece.member == me)).map(|piece| self.without_removed(piece))
     }
 
-    pub(super) fn is_whole(&self, patch: &Patch<D>) -> bool {
-        patch.is_unit_step() && patch.count() == self.distribution.extents()
-    }
-
-    /// Calls `f` with each contiguous range of this rank's part that belongs to a patch; with one if that is the whole array, but
+    /// Calls `f` with each contiguous range of this rank's part that belongs to it; with one if that is the whole array, but
     /// where there are ghost cells. `f` passes through each element `passes` times, to read it or to write it. An array without contents is left
     /// alone; that takes as long.
-    pub(super) fn own_runs(&self, patch: &Patch<D>, passes: usize, mut f: impl FnMut(Range<usize>)) {
-        let skips = self.hollow && self.engine().conduit().skips();
+    pub(super) fn own_runs(&self, passes: usize, mut f: impl FnMut(Range<usize>)) {
+        let array = self.array;
+        let skips = array.hollow && array.engine().conduit().skips();
         let mut f = |run| {
             if !skips {
                 f(run);
             }
         };
-        if self.is_dense() && self.is_whole(patch) {
-            let len = self.own_part().len();
+        if array.is_dense() && self.is_whole() {
+            let len = array.own_part().len();
             f(0..len);
-            return self.streamed::<T>(passes * len);
+            return array.streamed::<T>(passes * len);
         }
         let mut elements = 0;
         let width = size_of::<T>().max(1);
-        for piece in self.own_pieces(patch) {
+        for piece in self.own_pieces() {
             let strides = bytemuck::cast_slice(piece.strides.slice());
             let loops = Loops::new(piece.count.slice(), strides, strides, width);
             let len = loops.run() / width;
@@ -64,19 +63,14 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
                 elements += len;
             });
         }
-        self.streamed::<T>(passes * elements);
+        array.streamed::<T>(passes * elements);
     }
 
-    /// Calls `f` with this rank's pieces of a patch, cut so that no box has more elements than `edges` allow; returns the number of
+    /// Calls `f` with this rank's pieces, cut so that no box has more elements than `edges` allow; returns the number of
     /// elements.
-    pub(super) fn own_boxes(
-        &self,
-        patch: &Patch<D>,
-        edges: impl Fn(&D) -> D,
-        mut f: impl FnMut(&Piece<D>) -> Result<()>,
-    ) -> Result<usize> {
+    pub(super) fn own_boxes(&self, edges: impl Fn(&D) -> D, mut f: impl FnMut(&Piece<D>) -> Result<()>) -> Result<usize> {
         let mut elements = 0;
-        for piece in self.own_pieces(patch) {
+        for piece in self.own_pieces() {
             boxes(&piece.count, &edges(&piece.count)).try_for_each(|(start, count)| {
                 let mut offset = piece.offset;
                 let mut position = piece.start.clone();
@@ -93,8 +87,8 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     }
 
     /// Edges of boxes of at most `most` elements, longest along the contiguous axis.
-    pub(super) fn edges(&self, most: usize) -> impl Fn(&D) -> D + use<T, D> {
-        let order = self.distribution.order();
+    pub(super) fn edges(&self, most: usize) -> impl Fn(&D) -> D + use<T, D, S> {
+        let order = self.array.distribution.order();
         move |count: &D| {
             let axes = count.ndim();
             let (mut edges, mut room) = (count.clone(), most);
@@ -109,22 +103,35 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
 
     /// The view of a private buffer that has a box's shape and lies as this array's parts do.
     pub(super) fn box_view<'b, U>(&self, count: &D, buffer: &'b mut [U]) -> ArrayViewMut<'b, U, D> {
-        let shape = count.clone().set_f(self.distribution.order() == Order::ColumnMajor);
+        let shape = count.clone().set_f(self.array.distribution.order() == Order::ColumnMajor);
         ArrayViewMut::from_shape(shape, &mut buffer[..count.size()]).expect("a buffer with room for the box")
     }
 
     pub(super) fn read_box(&self, own: &Piece<D>, to: &mut ArrayViewMut<'_, T, D>) {
-        self.own_part().read(own.offset, &own.strides, &Target::whole(to));
+        self.array.own_part().read(own.offset, &own.strides, &Target::whole(to));
     }
 
     pub(super) fn write_box(&self, own: &Piece<D>, from: &ArrayView<'_, T, D>) {
-        self.own_part().write(own.offset, &own.strides, &Source::whole(from));
+        self.array.own_part().write(own.offset, &own.strides, &Source::whole(from));
     }
 
-    /// Changes what this rank owns of a patch, box by box: `f` gets the positions and a private copy that is written back.
-    pub(super) fn update_boxes(&self, patch: &Patch<D>, mut f: impl FnMut(&Piece<D>, ArrayViewMut<'_, T, D>)) {
-        let mut buffer = vec![T::zeroed(); buffer_elements::<T>().min(patch.len())];
-        let updated = self.own_boxes(patch, self.edges(buffer_elements::<T>()), |own| {
+    /// Calls `f` with what this rank owns of it, box by box: the positions and a private copy.
+    pub(super) fn read_boxes(&self, mut f: impl FnMut(&Piece<D>, ArrayView<'_, T, D>)) {
+        let mut buffer = vec![T::zeroed(); buffer_elements::<T>().min(self.selection.patch.len())];
+        let read = self.own_boxes(self.edges(buffer_elements::<T>()), |own| {
+            let mut view = self.box_view(&own.count, &mut buffer);
+            self.read_box(own, &mut view);
+            f(own, view.view());
+            Ok(())
+        });
+        debug_assert!(read.is_ok(), "no box fails");
+        self.array.streamed::<T>(read.unwrap_or(0));
+    }
+
+    /// Changes what this rank owns of it, box by box: `f` gets the positions and a private copy that is written back.
+    pub(super) fn update_boxes(&self, mut f: impl FnMut(&Piece<D>, ArrayViewMut<'_, T, D>)) {
+        let mut buffer = vec![T::zeroed(); buffer_elements::<T>().min(self.selection.patch.len())];
+        let updated = self.own_boxes(self.edges(buffer_elements::<T>()), |own| {
             let mut view = self.box_view(&own.count, &mut buffer);
             self.read_box(own, &mut view);
             f(own, view.view_mut());
@@ -132,52 +139,81 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
             Ok(())
         });
         debug_assert!(updated.is_ok(), "no box fails");
-        self.streamed::<T>(2 * updated.unwrap_or(0));
+        self.array.streamed::<T>(2 * updated.unwrap_or(0));
     }
 
-    /// Calls `f` with equal stretches of two patches' elements, for the positions that this rank owns of `patch`, and with what
-    /// writes as many elements there, which `f` calls if it `writes`. Both operands have its shape.
-    pub(super) fn own_pairs<A: Element, B: Element>(
+    /// Calls `f` with stretches of this rank's positions, and with the elements of one or two operands at these; without the second its
+    /// elements are none. The operands have the shape of this one. `passes` says how often `f` passes through the stretch itself.
+    pub(super) fn own_stretches<A: Element, B: Element, R: Dimension, Q: Dimension>(
         &self,
-        patch: &Patch<D>,
-        a: &Operand<'_, A, D>,
-        b: &Operand<'_, B, D>,
-        writes: bool,
-        mut f: impl FnMut(&[A], &[B], &dyn Fn(&[T])),
+        a: &Operand<'_, A, D, R>,
+        b: Option<&Operand<'_, B, D, Q>>,
+        passes: usize,
+        mut f: impl FnMut(&Stretch<'_, T, D, S>, &[A], &[B]),
     ) -> Result<()> {
         let most = buffer_elements::<T>().min(buffer_elements::<A>()).min(buffer_elements::<B>());
-        let (mut xs, mut ys) = (vec![A::zeroed(); most.min(patch.len())], vec![B::zeroed(); most.min(patch.len())]);
-        if self.matches(patch, a) && self.matches(patch, b) {
-            let (part, a, b) = (self.own_part(), a.array.own_part(), b.array.own_part());
-            for at in (0..part.len()).step_by(most) {
-                let len = most.min(part.len() - at);
-                let (xs, ys) = (&mut xs[..len], &mut ys[..len]);
-                a.read_slice(at, xs);
-                b.read_slice(at, ys);
-                f(xs, ys, &|values| part.write_slice(at, values));
+        let room = most.min(self.selection.patch.len());
+        let mut xs = vec![A::zeroed(); room];
+        let mut ys = vec![B::zeroed(); if b.is_some() { room } else { 0 }];
+        let elements = if self.matches(a) && b.is_none_or(|b| self.matches(b)) {
+            let (own, a, b) = (self.array.own_part(), a.array.own_part(), b.map(|b| b.array.own_part()));
+            for at in (0..own.len()).step_by(most) {
+                let len = most.min(own.len() - at);
+                let ys = if b.is_some() { &mut ys[..len] } else { &mut [] };
+                a.read_slice(at, &mut xs[..len]);
+                if let Some(b) = &b {
+                    b.read_slice(at, ys);
+                }
+                f(&Stretch::Run(&own, at..at + len), &xs[..len], ys);
             }
-            self.streamed_pairs::<A, B>(part.len(), writes);
-            return Ok(());
-        }
-        let elements = self.own_boxes(patch, self.edges(most), |own| {
-            let len = own.count.size();
-            a.read(&own.start, &own.count, self.box_view(&own.count, &mut xs))?;
-            b.read(&own.start, &own.count, self.box_view(&own.count, &mut ys))?;
-            f(&xs[..len], &ys[..len], &|values| {
-                let shape = own.count.clone().set_f(self.distribution.order() == Order::ColumnMajor);
-                self.write_box(own, &ArrayView::from_shape(shape, values).expect("as many as the box has"));
-            });
-            Ok(())
-        })?;
-        self.streamed_pairs::<A, B>(elements, writes);
+            own.len()
+        } else {
+            self.own_boxes(self.edges(most), |own| {
+                let len = own.count.size();
+                a.read(&own.start, &own.count, self.box_view(&own.count, &mut xs))?;
+                if let Some(b) = b {
+                    b.read(&own.start, &own.count, self.box_view(&own.count, &mut ys))?;
+                }
+                f(&Stretch::Box(self, own), &xs[..len], &ys[..if b.is_some() { len } else { 0 }]);
+                Ok(())
+            })?
+        };
+        self.array.streamed::<A>(elements);
+        self.array.streamed::<B>(if b.is_some() { elements } else { 0 });
+        self.array.streamed::<T>(passes * elements);
         Ok(())
     }
+}
 
-    fn streamed_pairs<A, B>(&self, elements: usize, writes: bool) {
-        self.streamed::<A>(elements);
-        self.streamed::<B>(elements);
-        self.streamed::<T>(if writes { elements } else { 0 });
+/// Positions of an operand that this rank owns.
+pub(super) enum Stretch<'s, T, D, S> {
+    Run(&'s Part<'s, T>, Range<usize>),
+    Box(&'s Operand<'s, T, D, S>, &'s Piece<D>),
+}
+
+impl<T: Element, D: Dimension, S: Dimension> Stretch<'_, T, D, S> {
+    /// Reads the elements; there are as many.
+    pub(super) fn read(&self, to: &mut [T]) {
+        match self {
+            Stretch::Run(part, run) => part.read_slice(run.start, to),
+            Stretch::Box(operand, own) => operand.read_box(own, &mut operand.box_view(&own.count, to)),
+        }
     }
+
+    /// Writes the elements.
+    pub(super) fn write(&self, from: &mut [T]) {
+        match self {
+            Stretch::Run(part, run) => part.write_slice(run.start, from),
+            Stretch::Box(operand, own) => operand.write_box(own, &operand.box_view(&own.count, from).view()),
+        }
+    }
+}
+
+/// The index that a position within a box has in the operand.
+pub(super) fn index_of<D: Dimension>(own: &Piece<D>, position: D::Pattern) -> D::Pattern {
+    let mut index = position.into_dimension();
+    index.slice_mut().iter_mut().zip(own.start.slice()).for_each(|(index, start)| *index += start);
+    index.into_pattern()
 }
 
 /// First index and shape of each box of at most these edges, in row-major order. Nothing for an empty shape.

@@ -39,15 +39,15 @@ mod scratch;
 mod span;
 mod views;
 
-use std::{ops::Range, sync::Arc};
+use std::ops::Range;
 
-use ndarray::{Ix2, s};
+use ndarray::{Dimension, Ix2, s};
 
 use self::{
     panels::{Mapped, Panel, Side},
     span::Span,
 };
-use super::{GlobalArray, OwnedPartMut, PatchMut, PatchRef, algebra::Operand};
+use super::{GlobalArray, IntoOperand, OwnedPartMut, PatchMut, PatchRef, algebra::Operand};
 use crate::{
     calls::located,
     error::{Error, Result},
@@ -103,25 +103,19 @@ impl<T: Matmul> GlobalArray<T, Ix2> {
     #[doc(alias = "GA_Dgemm")]
     #[doc(alias = "gemm")]
     #[track_caller]
-    pub fn matmul<'a>(
-        &mut self,
-        alpha: T,
-        a: impl Into<PatchRef<'a, T, Ix2>>,
-        b: impl Into<PatchRef<'a, T, Ix2>>,
-        beta: T,
-    ) -> Result<()> {
+    pub fn matmul(&mut self, alpha: T, a: impl IntoOperand<T, Ix2>, b: impl IntoOperand<T, Ix2>, beta: T) -> Result<()> {
         located(move || {
             let patch = self.whole();
-            self.matmul_on(&patch, alpha, a.into(), b.into(), beta)
+            self.matmul_on(&patch, alpha, a.into_operand(), b.into_operand(), beta)
         })
     }
 
-    fn matmul_on(
+    fn matmul_on<R: Dimension, Q: Dimension>(
         &mut self,
         patch: &Patch<Ix2>,
         alpha: T,
-        a: PatchRef<'_, T, Ix2>,
-        b: PatchRef<'_, T, Ix2>,
+        a: PatchRef<'_, T, Ix2, R>,
+        b: PatchRef<'_, T, Ix2, Q>,
         beta: T,
     ) -> Result<()> {
         self.check_sound(OPERATION)?;
@@ -155,17 +149,10 @@ impl<T: Matmul> GlobalArray<T, Ix2> {
     }
 
     /// The length of the sum, if the factors fit each other and the patch.
-    fn check_factors(&self, patch: &Patch<Ix2>, product: &Product<'_, T>) -> Result<usize> {
+    fn check_factors<R: Dimension, Q: Dimension>(&self, patch: &Patch<Ix2>, product: &Product<'_, T, R, Q>) -> Result<usize> {
         let mismatch = |what: String| Error::Mismatch { operation: OPERATION.into(), what };
-        for factor in [&product.a, &product.b] {
-            factor.array.check_sound(OPERATION)?;
-            if !Arc::ptr_eq(&self.group.inner, &factor.array.group.inner) {
-                return Err(mismatch(format!(
-                    "array \"{}\" and array \"{}\" belong to different groups",
-                    self.name, factor.array.name
-                )));
-            }
-        }
+        self.check_members(OPERATION, product.a.array)?;
+        self.check_members(OPERATION, product.b.array)?;
         let (c, a, b) = (patch.count(), product.a.shape(), product.b.shape());
         if a[1] != b[0] || [a[0], b[1]] != [c[0], c[1]] {
             return Err(mismatch(format!(
@@ -177,15 +164,15 @@ impl<T: Matmul> GlobalArray<T, Ix2> {
     }
 
     /// What all members must agree on.
-    fn call(&self, patch: &Patch<Ix2>, product: &Product<'_, T>) -> u64 {
+    fn call<R: Dimension, Q: Dimension>(&self, patch: &Patch<Ix2>, product: &Product<'_, T, R, Q>) -> u64 {
         let bytes = |value: &T| bytemuck::bytes_of(value).iter().fold(0, |hash, &byte| fingerprint(&[hash, u64::from(byte)]));
         let place = |patch: &Patch<Ix2>| {
             let axis = |k: usize| [patch.start()[k] as u64, patch.count()[k] as u64, patch.step(k) as u64];
             fingerprint([axis(0), axis(1)].as_flattened())
         };
-        let source = |f: &Operand<'_, T, Ix2>| fingerprint(&[f.array.id, place(&f.patch), u64::from(f.transposed)]);
         let numbers = [bytes(&product.alpha), bytes(&product.beta)];
-        fingerprint(&[self.id, place(patch), source(&product.a), source(&product.b), numbers[0], numbers[1]])
+        let factors = [product.a.fingerprint(), product.b.fingerprint()];
+        fingerprint(&[self.id, place(patch), factors[0], factors[1], numbers[0], numbers[1]])
     }
 }
 
@@ -198,31 +185,25 @@ impl<T: Matmul> PatchMut<'_, T, Ix2> {
     /// # Source
     /// GA: `NGA_Matmul_patch`.
     #[track_caller]
-    pub fn matmul<'a>(
-        &mut self,
-        alpha: T,
-        a: impl Into<PatchRef<'a, T, Ix2>>,
-        b: impl Into<PatchRef<'a, T, Ix2>>,
-        beta: T,
-    ) -> Result<()> {
+    pub fn matmul(&mut self, alpha: T, a: impl IntoOperand<T, Ix2>, b: impl IntoOperand<T, Ix2>, beta: T) -> Result<()> {
         located(move || {
-            let patch = self.resolve(OPERATION)?;
-            self.array().matmul_on(&patch, alpha, a.into(), b.into(), beta)
+            let (array, patch) = self.parts(OPERATION)?;
+            array.matmul_on(&patch, alpha, a.into_operand(), b.into_operand(), beta)
         })
     }
 }
 
 /// What is to be computed.
-struct Product<'a, T> {
+struct Product<'a, T, R, Q> {
     alpha: T,
-    a: Operand<'a, T, Ix2>,
-    b: Operand<'a, T, Ix2>,
+    a: Operand<'a, T, Ix2, R>,
+    b: Operand<'a, T, Ix2, Q>,
     beta: T,
     /// Length of the sum.
     depth: usize,
 }
 
-impl<T: Matmul> Product<'_, T> {
+impl<T: Matmul, R: Dimension, Q: Dimension> Product<'_, T, R, Q> {
     /// Steps 2 and 3 for some rows and columns of this rank's part of C. `turn`, from 0 to 1, is where along k it begins.
     fn multiply(&self, own: &mut OwnedPartMut<'_, T, Ix2>, rows: &Span, columns: &Span, turn: f64, by_blas: bool) -> Result<()> {
         let (m, n) = (rows.len(), columns.len());

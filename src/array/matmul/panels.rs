@@ -2,19 +2,14 @@
 
 use std::{cell::Cell, ops::Range};
 
-use ndarray::{ArrayView2, ArrayViewMut2, Dim, Ix2, ShapeBuilder, s};
+use ndarray::{ArrayView2, ArrayViewMut2, Dim, Dimension, Ix2, ShapeBuilder, s};
 
 use super::{
     dense::Factor,
     scratch::{self, Line},
     span::Span,
 };
-use crate::{
-    array::algebra::{Operand, sub_patch},
-    distribution::Order,
-    element::Element,
-    error::Result,
-};
+use crate::{array::algebra::Operand, distribution::Order, element::Element, error::Result};
 
 thread_local! {
     static MEMORY: Cell<Vec<Line>> = const { Cell::new(Vec::new()) };
@@ -31,8 +26,8 @@ pub(super) struct Panel<'m, T>(ArrayView2<'m, T>);
 
 impl<'m, T: Element> Panel<'m, T> {
     /// `len` rows of a factor, by ranges of positions, and the range `k` of its columns.
-    pub(super) fn rows(
-        factor: &Operand<'_, T, Ix2>,
+    pub(super) fn rows<S: Dimension>(
+        factor: &Operand<'_, T, Ix2, S>,
         rows: impl Iterator<Item = (usize, Range<usize>)>,
         len: usize,
         k: &Range<usize>,
@@ -42,8 +37,8 @@ impl<'m, T: Element> Panel<'m, T> {
     }
 
     /// The range `k` of the rows of a factor, and `len` columns, by ranges of positions.
-    pub(super) fn columns(
-        factor: &Operand<'_, T, Ix2>,
+    pub(super) fn columns<S: Dimension>(
+        factor: &Operand<'_, T, Ix2, S>,
         columns: impl Iterator<Item = (usize, Range<usize>)>,
         len: usize,
         k: &Range<usize>,
@@ -54,8 +49,8 @@ impl<'m, T: Element> Panel<'m, T> {
 
     /// Fetches pieces of a factor to their places in a panel of some shape. The panel lies in memory as its source does, so that
     /// runs are as long as they can be; the kernel takes any strides.
-    fn fetch(
-        factor: &Operand<'_, T, Ix2>,
+    fn fetch<S: Dimension>(
+        factor: &Operand<'_, T, Ix2, S>,
         pieces: impl Iterator<Item = ([usize; 2], [Range<usize>; 2])>,
         shape: [usize; 2],
         memory: &'m mut [T],
@@ -70,7 +65,7 @@ impl<'m, T: Element> Panel<'m, T> {
             let [rows, columns] = turn(factor, positions);
             let place = panel.slice_mut(s![row..row + rows.len(), column..column + columns.len()]);
             let (start, count) = (Dim([rows.start, columns.start]), Dim([rows.len(), columns.len()]));
-            factor.array.get_into(sub_patch(&factor.patch, &start, &count), place)?;
+            factor.read_as_it_lies(&start, &count, place)?;
         }
         let panel =
             ArrayView2::from_shape((rows, columns).set_f(by_columns), panel.into_slice_memory_order().unwrap_or_default());
@@ -86,9 +81,8 @@ impl<'m, T: Element> Panel<'m, T> {
 /// A factor whose owners' memory is mapped. It copies a block when the block is packed.
 ///
 /// A copy of a whole panel would pass through the caches once more.
-#[derive(Debug)]
-pub(super) struct Mapped<'a, T> {
-    pub(super) factor: &'a Operand<'a, T, Ix2>,
+pub(super) struct Mapped<'a, T, S> {
+    pub(super) factor: &'a Operand<'a, T, Ix2, S>,
     /// Its rows, or its columns, that are multiplied; the others are all of the sum.
     pub(super) span: &'a Span,
     pub(super) side: Side,
@@ -105,7 +99,7 @@ pub(super) enum Side {
 /// Bytes of a block that stay in the second cache, beside what they are packed into.
 const COPIED_BYTES: usize = 64 << 10;
 
-impl<T: Element> Factor<T> for Mapped<'_, T> {
+impl<T: Element, S: Dimension> Factor<T> for Mapped<'_, T, S> {
     fn shape(&self) -> [usize; 2] {
         match self.side {
             Side::Rows => [self.span.len(), self.depth],
@@ -127,6 +121,6 @@ impl<T: Element> Factor<T> for Mapped<'_, T> {
 }
 
 /// From axes of a factor to axes of its array, or back.
-fn turn<T, V>(factor: &Operand<'_, T, Ix2>, [first, second]: [V; 2]) -> [V; 2] {
+fn turn<T, S, V>(factor: &Operand<'_, T, Ix2, S>, [first, second]: [V; 2]) -> [V; 2] {
     if factor.transposed { [second, first] } else { [first, second] }
 }

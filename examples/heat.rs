@@ -1,0 +1,89 @@
+//! The heat equation on a square plate whose left side is hot and whose other sides are cold.
+//!
+//! The program writes the state to `heat.npy`, and to `heat.vti` for ParaView. A later run resumes from `heat.npy`, with any number of
+//! ranks.
+//!
+//! ```text
+//! GA_RANKS=2 cargo run --release --example heat -- 200
+//! GA_RANKS=3 cargo run --release --example heat -- 200 heat.npy
+//! ```
+
+use std::{
+    env,
+    fs::File,
+    io::{self, BufWriter, Write},
+};
+
+use global_arrays::prelude::*;
+
+/// Points along each side, and the time step times the diffusivity, divided by the square of the spacing.
+const N: usize = 100;
+const R: f64 = 0.2;
+
+/// Temperatures beyond the left side and beyond the others.
+const HOT: f64 = 1.0;
+const COLD: f64 = 0.0;
+
+fn main() -> Result<(), Error> {
+    let usage = || Error::other("usage: heat STEPS [RESTART.npy]");
+    let mut arguments = env::args().skip(1);
+    let steps: usize = arguments.next().ok_or_else(usage)?.parse().map_err(|_| usage())?;
+    let restart = arguments.next();
+    run(|job| {
+        let field = |name| {
+            let field = GlobalArray2::<f64>::builder(job, [N, N]).name(name).ghosts([1, 1]).corners(false);
+            field.boundaries([Boundary::Open; 2]).fill(COLD).create()
+        };
+        let (mut old, mut new) = (field("old")?, field("new")?);
+        // An epoch leaves the ghost cells beyond the sides as they are.
+        for field in [&mut old, &mut new] {
+            job.epoch(field.ghosts_mut(), |mut part| {
+                if part.blocks().any(|block| block.patch.start()[1] == 0) {
+                    part.view_mut().column_mut(0).fill(HOT);
+                }
+            })?;
+        }
+        if let Some(file) = &restart {
+            old.read_npy(file)?;
+        }
+
+        for _ in 0..steps {
+            job.epoch((old.ghosts(), new.owned_mut()), |(old, mut new)| {
+                let u = old.view(); // one cell more on each side
+                for ((i, j), next) in new.view_mut().indexed_iter_mut() {
+                    let (i, j) = (i + 1, j + 1);
+                    let neighbors = u[[i - 1, j]] + u[[i + 1, j]] + u[[i, j - 1]] + u[[i, j + 1]];
+                    *next = u[[i, j]] + R * (neighbors - 4.0 * u[[i, j]]);
+                }
+            })?;
+            std::mem::swap(&mut old, &mut new);
+        }
+
+        old.save_npy("heat.npy")?;
+        let mean = old.sum()? / old.len() as f64;
+        if job.rank() == 0 {
+            let u = old.get(..)?;
+            write_vti("heat.vti", &u).map_err(|error| Error::other(format!("cannot write heat.vti: {error}")))?;
+            println!("{steps} steps by {} ranks; the mean temperature is {mean:.6}", job.size());
+            if !u.iter().all(|u| (COLD..=HOT).contains(u)) {
+                return Err(Error::other("a temperature is below that of the cold sides or above that of the hot one"));
+            }
+        }
+        Ok(())
+    })
+}
+
+/// Writes an image for ParaView, as text.
+fn write_vti(path: &str, u: &Array2<f64>) -> io::Result<()> {
+    let extent = format!("0 {} 0 {} 0 0", u.ncols() - 1, u.nrows() - 1);
+    let mut file = BufWriter::new(File::create(path)?);
+    writeln!(file, r#"<VTKFile type="ImageData" version="0.1" byte_order="LittleEndian">"#)?;
+    writeln!(file, r#"<ImageData WholeExtent="{extent}" Origin="0 0 0" Spacing="1 1 1"><Piece Extent="{extent}">"#)?;
+    writeln!(file, r#"<PointData Scalars="u"><DataArray type="Float64" Name="u" format="ascii">"#)?;
+    for row in u.rows() {
+        row.iter().try_for_each(|u| write!(file, "{u} "))?;
+        writeln!(file)?;
+    }
+    writeln!(file, "</DataArray></PointData></Piece></ImageData></VTKFile>")?;
+    file.flush()
+}

@@ -35,25 +35,21 @@ fn main() -> Result<(), Error> {
             field.boundaries([Boundary::Open; 2]).fill(COLD).create()
         };
         let (mut old, mut new) = (field("old")?, field("new")?);
-        // An epoch leaves the ghost cells beyond the sides as they are.
-        for field in [&mut old, &mut new] {
-            job.epoch(field.ghosts_mut(), |mut part| {
-                if part.blocks().any(|block| block.patch.start()[1] == 0) {
-                    part.view_mut().column_mut(0).fill(HOT);
-                }
-            })?;
-        }
+        // Epochs leave the cells beyond the sides as they are.
+        job.epoch((old.ghosts_mut(), new.ghosts_mut()), |(mut old, mut new)| {
+            old.beyond_mut(1, Side::Low).fill(HOT);
+            new.beyond_mut(1, Side::Low).fill(HOT);
+        })?;
         if let Some(file) = &restart {
             old.read_npy(file)?;
         }
 
         for _ in 0..steps {
             job.epoch((old.ghosts(), new.owned_mut()), |(old, mut new)| {
-                let u = old.view(); // one cell more on each side
-                for ((i, j), next) in new.view_mut().indexed_iter_mut() {
-                    let (i, j) = (i + 1, j + 1);
-                    let neighbors = u[[i - 1, j]] + u[[i + 1, j]] + u[[i, j - 1]] + u[[i, j + 1]];
-                    *next = u[[i, j]] + R * (neighbors - 4.0 * u[[i, j]]);
+                let u = old.cells();
+                for (at, next) in new.indexed_iter_mut() {
+                    let neighbors = u.near(at, [-1, 0]) + u.near(at, [1, 0]) + u.near(at, [0, -1]) + u.near(at, [0, 1]);
+                    *next = u.near(at, [0, 0]) + R * (neighbors - 4.0 * u.near(at, [0, 0]));
                 }
             })?;
             std::mem::swap(&mut old, &mut new);
@@ -61,8 +57,7 @@ fn main() -> Result<(), Error> {
 
         old.save_npy("heat.npy")?;
         let mean = old.sum()? / old.len() as f64;
-        if job.rank() == 0 {
-            let u = old.get(..)?;
+        if let Some(u) = old.get_on(0, ..)? {
             write_vti("heat.vti", &u).map_err(|error| Error::other(format!("cannot write heat.vti: {error}")))?;
             println!("{steps} steps by {} ranks; the mean temperature is {mean:.6}", job.size());
             if !u.iter().all(|u| (COLD..=HOT).contains(u)) {

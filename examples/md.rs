@@ -5,9 +5,10 @@
 
 use std::array::from_fn;
 
-use bytemuck::{Pod, Zeroable};
-use global_arrays::prelude::*;
-use ndarray::Axis;
+use global_arrays::{
+    bytemuck::{Pod, Zeroable},
+    prelude::*,
+};
 
 /// Atoms along each side of the box, at distance 1 at the start.
 const SIDE: usize = 8;
@@ -23,8 +24,9 @@ const TIME_STEP: f64 = 0.005;
 
 #[repr(C)]
 #[derive(Clone, Copy, Pod, Zeroable)]
+#[bytemuck(crate = "global_arrays::bytemuck")]
 struct Atom {
-    id: u64,
+    id: usize,
     position: [f64; 3],
     velocity: [f64; 3],
 }
@@ -36,23 +38,7 @@ fn start(id: usize) -> Atom {
         let k = (3 * id + axis) as f64;
         1.5 * (k * k).sin()
     });
-    Atom { id: id as u64, position, velocity }
-}
-
-/// Sends the atoms of list k to rank k, and returns the atoms that arrive here.
-fn exchange(job: &Job, lists: &[Vec<Atom>]) -> Result<Vec<Atom>, Error> {
-    let counts: Vec<usize> = lists.iter().map(Vec::len).collect();
-    let arriving = job.all_to_all(&counts)?;
-    // Blocks of `all_to_all` have one length, so the program fills up the shorter ones.
-    let longest = job.all_reduce_one(counts.into_iter().max().unwrap_or(0), ops::max)?;
-    let mut blocks = Vec::with_capacity(longest * lists.len());
-    for list in lists {
-        blocks.extend(list);
-        blocks.resize(blocks.len() + longest - list.len(), Atom::zeroed());
-    }
-    let blocks = job.all_to_all(&blocks)?;
-    let arrived = blocks.chunks(longest.max(1)).zip(arriving).flat_map(|(block, count)| &block[..count]);
-    Ok(arrived.copied().collect())
+    Atom { id, position, velocity }
 }
 
 /// Copies of the other ranks' atoms within the cutoff of this slab. Those from beyond an end of the box get coordinates beyond it.
@@ -72,7 +58,7 @@ fn halo(job: &Job, atoms: &[Atom]) -> Result<Vec<Atom>, Error> {
             lists[(me + 1) % ranks].push(shifted(atom, if me == ranks - 1 { -LENGTH } else { 0.0 }));
         }
     }
-    exchange(job, &lists)
+    Ok(job.all_to_all_v(&lists)?.concat())
 }
 
 /// The force on each atom of this rank, and their potential energy.
@@ -127,7 +113,7 @@ fn main() -> Result<(), Error> {
             let mut lists = vec![Vec::new(); ranks];
             leave.into_iter().for_each(|atom| lists[owner(&atom)].push(atom));
             atoms = stay;
-            atoms.extend(exchange(job, &lists)?);
+            atoms.extend(job.all_to_all_v(&lists)?.concat());
 
             let potential;
             (force, potential) = forces(job, &atoms)?;
@@ -142,18 +128,16 @@ fn main() -> Result<(), Error> {
             drift = f64::max(drift, change);
         }
 
-        let table = GlobalArray2::<f64>::builder(job, [ATOMS, 3]).name("forces").fill(f64::NAN).create()?;
-        for (atom, force) in atoms.iter().zip(&force) {
-            table.put(s![atom.id as usize, ..], ArrayView1::from(force))?;
-        }
-        job.sync()?;
-        let net = table.get(..)?.sum_axis(Axis(0));
+        let table = GlobalArray1::<[f64; 3]>::builder(job, ATOMS).name("forces").fill([f64::NAN; 3]).create()?;
+        let ids: Vec<usize> = atoms.iter().map(|atom| atom.id).collect();
+        table.scatter(&ids, &force)?;
+        let net = table.sum()?;
         let moves = job.all_reduce_one(moves, ops::sum)?;
         if me == 0 {
             println!("{ATOMS} atoms, {STEPS} steps, {moves} moves to another rank");
             println!("the energy {energy:.6} drifts by {drift:.1e} at most");
         }
-        // Newton's third law. A row that no rank wrote is not a number.
-        if net.iter().all(|f| f.abs() < 1e-9) { Ok(()) } else { Err(Error::other(format!("the forces add up to {net}"))) }
+        // Newton's third law. What no rank wrote is not a number.
+        if net.iter().all(|f| f.abs() < 1e-9) { Ok(()) } else { Err(Error::other(format!("the forces add up to {net:?}"))) }
     })
 }

@@ -6,7 +6,6 @@
 use std::f64::consts::PI;
 
 use global_arrays::prelude::*;
-use ndarray::{ArrayViewMut1, Axis};
 
 /// Exponents and coefficients of the Gaussians that make up the function of a hydrogen atom.
 const STO_3G: [(f64, f64); 3] = [(3.42525091, 0.15432897), (0.62391373, 0.53532814), (0.16885540, 0.44463454)];
@@ -98,8 +97,8 @@ fn add_repulsion(
     let n = pairs.nrows();
     let blocks = n.div_ceil(BLOCK);
     let range = |block: usize| block * BLOCK..n.min((block + 1) * BLOCK);
-    while let Some(task) = tasks.next_below(blocks.pow(4) as u64)? {
-        let task = task as usize;
+    for task in tasks.below(blocks.pow(4)) {
+        let task = task?;
         let (i, j) = (range(task / blocks.pow(3)), range(task / blocks.pow(2) % blocks));
         let (k, l) = (range(task / blocks % blocks), range(task % blocks));
         let d_kl = density.get(s![k.clone(), l.clone()])?;
@@ -153,15 +152,11 @@ fn jacobi(mut a: Array2<f64>) -> (Vec<f64>, Array2<f64>) {
 
 /// Eigenvalues of a symmetric matrix, and eigenvectors as columns of another. Rank 0 does the work. Collective.
 fn diagonalize(job: &Job, matrix: &GlobalArray2<f64>, vectors: &GlobalArray2<f64>) -> Result<Vec<f64>, Error> {
-    let mut eigenvalues = vec![0.0; matrix.shape()[0]];
-    if job.rank() == 0 {
+    let values = job.from_member(0, || {
         let (values, columns) = jacobi(matrix.get(..)?);
-        vectors.put(.., &columns)?;
-        eigenvalues = values;
-    }
-    job.broadcast(0, &mut eigenvalues)?;
-    job.sync()?;
-    Ok(eigenvalues)
+        vectors.put(.., &columns).map(|()| values)
+    })?;
+    job.sync().map(|()| values)
 }
 
 /// The energy of a chain with nuclei at these places, and the number of iterations. Collective.
@@ -171,15 +166,13 @@ fn hartree_fock(job: &Job, nuclei: &[f64]) -> Result<(f64, usize), Error> {
     let pairs = Array2::from_shape_fn((n, n), |(i, j)| pair(nuclei[i], nuclei[j]));
     let between = (0..n).flat_map(|i| (0..i).map(move |j| 1.0 / (nuclei[i] - nuclei[j]).abs())).sum::<f64>();
 
-    let matrix = |name| GlobalArray2::<f64>::builder(job, [n, n]).name(name).zeros().create();
-    let (mut s, mut h, mut fock) = (matrix("overlap")?, matrix("core")?, matrix("Fock")?);
-    let (mut density, mut next) = (matrix("density")?, matrix("next density")?);
-    let (mut x, mut orbitals, vectors) = (matrix("S^-1/2")?, matrix("orbitals")?, matrix("eigenvectors")?);
-    let (mut work, mut transformed) = (matrix("work")?, matrix("transformed Fock")?);
+    let s = GlobalArray2::from_fn(job, [n, n], |ij| overlap(&pairs[ij]))?;
+    let h = GlobalArray2::from_fn(job, [n, n], |ij| core(&pairs[ij], nuclei))?;
+    let matrix = || GlobalArray2::<f64>::zeros(job, [n, n]);
+    let (mut fock, mut density, mut next, mut x) = (matrix()?, matrix()?, matrix()?, matrix()?);
+    let (mut orbitals, vectors, mut work, mut transformed) = (matrix()?, matrix()?, matrix()?, matrix()?);
     let tasks = Counter::new(job)?;
 
-    s.map_indexed(|ij, _| overlap(&pairs[ij]))?;
-    h.map_indexed(|ij, _| core(&pairs[ij], nuclei))?;
     let eigenvalues = diagonalize(job, &s, &vectors)?;
     let factors: Vec<f64> = eigenvalues.iter().map(|value| 1.0 / value.sqrt()).collect();
     work.assign(&vectors)?;
@@ -204,8 +197,7 @@ fn hartree_fock(job: &Job, nuclei: &[f64]) -> Result<(f64, usize), Error> {
             return Ok((energy, iteration));
         }
         let damping = if iteration == 1 { 0.0 } else { DAMPING }; // the first density is zero
-        density.scale(damping)?;
-        density.scaled_add(1.0 - damping, &next)?;
+        density.axpby(1.0 - damping, &next, damping)?;
     }
     Err(Error::other(format!("{ITERATIONS} iterations are not enough for {n} atoms")))
 }

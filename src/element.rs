@@ -18,7 +18,7 @@ use num_traits::{Float, NumAssign};
     label = "not plain data",
     note = "elements are plain data that any rank may overwrite: numbers, `Complex`, arrays of elements, and structs that derive `Pod`",
     note = "a flag: use `u8` in place of `bool`; a choice: use an integer in place of an enum; a reference, `String` or `Vec`: store the data, or an index",
-    note = "a struct: `#[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)] #[repr(C)]`; where fields leave a gap, name it, as in `gap: [u8; 4]`"
+    note = "a struct: `#[repr(C)] #[derive(Clone, Copy, Pod, Zeroable)] #[bytemuck(crate = \"global_arrays::bytemuck\")]`, with `Pod` and `Zeroable` of `global_arrays::bytemuck`; where fields leave a gap, name it, as in `gap: [u8; 4]`"
 )]
 pub trait Element: bytemuck::Pod + Send + Sync {}
 
@@ -31,12 +31,15 @@ impl<T: bytemuck::Pod + Send + Sync> Element for T {}
 ///
 /// # Examples
 /// ```
-/// use bytemuck::{Pod, Zeroable};
-/// use global_arrays::prelude::*;
+/// use global_arrays::{
+///     bytemuck::{Pod, Zeroable},
+///     prelude::*,
+/// };
 ///
 /// /// A force and the energy that goes with it.
-/// #[derive(Clone, Copy, Pod, Zeroable)]
 /// #[repr(C)]
+/// #[derive(Clone, Copy, Pod, Zeroable)]
+/// #[bytemuck(crate = "global_arrays::bytemuck")]
 /// struct Pull {
 ///     force: [f64; 3],
 ///     energy: f64,

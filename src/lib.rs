@@ -144,7 +144,10 @@ pub mod guide;
 pub mod index;
 mod job;
 mod memory;
+mod portable;
 mod sync;
+
+pub use {bytemuck, ndarray, num_complex};
 
 pub use array::{
     Builder, FetchOp, GlobalArray, GlobalArray1, GlobalArray2, GlobalArray3, GlobalArray4, GlobalArray5, GlobalArray6,
@@ -154,7 +157,8 @@ pub use comm::Connections;
 pub use distribution::{Boundary, Side};
 pub use element::{Additive, AtomicInteger, Element, Number};
 pub use error::{Error, Operation, Result};
-pub use job::{Job, Launch, Memory, Returned, Stats, run};
+pub use job::{Job, Launch, Memory, Stats, run};
+pub use portable::Portable;
 pub use sync::{Counter, Group, LockGuard, Locks, Ranks, Signal, SignalTarget, Tally, Traffic, ops};
 
 /// What the benches of this repository measure below the public interface.
@@ -187,8 +191,8 @@ pub mod network {
 /// arrays, or with ghost cells.
 pub mod epoch {
     pub use crate::array::{
-        Claims, GhostPart, GhostPartMut, GhostUpdate, Ghosts, GhostsMut, Owned, OwnedMut, OwnedPart, OwnedPartMut, PartsOf,
-        Reader,
+        Cells, Claims, GhostPart, GhostPartMut, GhostUpdate, Ghosts, GhostsMut, Owned, OwnedMut, OwnedPart, OwnedPartMut,
+        PartsOf, Reader,
     };
 }
 
@@ -206,15 +210,14 @@ pub mod transfer {
 #[doc = include_str!("../README.md")]
 struct Readme;
 
-/// What most programs need, including names from ndarray.
+/// What most programs need, with all of ndarray's prelude.
 pub mod prelude {
-    pub use ndarray::{
-        Array1, Array2, Array3, ArrayD, ArrayView1, ArrayView2, Dimension, Ix1, Ix2, Ix3, Ix4, Ix5, Ix6, IxDyn, s,
-    };
+    pub use ndarray::prelude::*;
+    pub use num_complex::{Complex, Complex32, Complex64};
 
     pub use crate::{
-        Additive, AtomicInteger, Boundary, Counter, Element, Error, GlobalArray, GlobalArray1, GlobalArray2, GlobalArray3,
-        GlobalArray4, GlobalArray5, GlobalArray6, GlobalArrayD, Group, Job, Launch, Locks, Number, Signal, distribution::Order,
-        ops, run,
+        Additive, AtomicInteger, Boundary, Counter, Element, Error, FetchOp, GlobalArray, GlobalArray1, GlobalArray2,
+        GlobalArray3, GlobalArray4, GlobalArray5, GlobalArray6, GlobalArrayD, Group, Job, Launch, Locks, Number, Portable, Side,
+        Signal, distribution::Order, index::IntoPatch, ops, run,
     };
 }

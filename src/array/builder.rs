@@ -2,7 +2,7 @@
 
 use std::{any::type_name, sync::Arc};
 
-use ndarray::{Dimension, IntoDimension};
+use ndarray::{Array, Dimension, IntoDimension};
 
 use super::{GlobalArray, ghost::Plan};
 use crate::{
@@ -45,9 +45,13 @@ pub struct Builder<'g, T, D> {
 }
 
 /// # Creation
-impl<T: Element, D: Dimension> GlobalArray<T, D> {
+// The element is a bound of the methods: so the compiler says what is wrong with it, and not that there is no such method.
+impl<T, D: Dimension> GlobalArray<T, D> {
     /// Starts the description of an array over all members of a group. (A job is its world group.)
-    pub fn builder<I: IntoDimension<Dim = D>>(group: &(impl AsRef<Group> + ?Sized), extents: I) -> Builder<'_, T, D> {
+    pub fn builder<I: IntoDimension<Dim = D>>(group: &(impl AsRef<Group> + ?Sized), extents: I) -> Builder<'_, T, D>
+    where
+        T: Element,
+    {
         Builder {
             group: group.as_ref(),
             extents: extents.into_dimension(),
@@ -64,6 +68,90 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
         }
     }
 
+    /// A new array of zeros with the default distribution. Collective.
+    ///
+    /// # Errors
+    /// Same as [`Builder::create`].
+    ///
+    /// # Examples
+    /// ```
+    /// use global_arrays::prelude::*;
+    /// # fn main() -> Result<(), Error> {
+    /// Launch::new().ranks(2).network("threads").run(|job| {
+    ///     let a = GlobalArray2::<f64>::zeros(job, [4, 3])?;
+    ///     let b = GlobalArray2::<f64>::from_fn(job, [4, 3], |(i, j)| (10 * i + j) as f64)?;
+    ///     let c = GlobalArray2::from_member(job, 0, || Ok::<_, Error>(Array2::<f64>::eye(3)))?;
+    ///     assert_eq!((a.load([3, 2])?, b.load([3, 2])?, c.load([2, 2])?), (0.0, 32.0, 1.0));
+    ///     let row = b.get_on(1, s![2, ..])?; // on member 1 alone
+    ///     assert_eq!(row, (job.rank() == 1).then(|| Array1::from(vec![20.0, 21.0, 22.0])));
+    ///     job.sync()
+    /// })
+    /// # }
+    /// ```
+    #[track_caller]
+    pub fn zeros<I: IntoDimension<Dim = D>>(group: &(impl AsRef<Group> + ?Sized), extents: I) -> Result<Self>
+    where
+        T: Additive,
+    {
+        located(move || Self::builder(group, extents).zeros().create())
+    }
+
+    /// A new array with the default distribution and the elements `f(index)`, with the index as in [`map_indexed`](Self::map_indexed).
+    /// Collective; each member calls `f` for the elements that it owns.
+    ///
+    /// # Errors
+    /// Same as [`Builder::create`].
+    #[doc(alias = "from_shape_fn")]
+    #[track_caller]
+    pub fn from_fn<I: IntoDimension<Dim = D>>(
+        group: &(impl AsRef<Group> + ?Sized),
+        extents: I,
+        mut f: impl FnMut(D::Pattern) -> T,
+    ) -> Result<Self>
+    where
+        T: Element,
+    {
+        located(move || {
+            let mut array = Self::builder(group, extents).create()?;
+            array.map_indexed(|index, _| f(index))?;
+            Ok(array)
+        })
+    }
+
+    /// A new array with the default distribution and the shape and contents of an array that one member has. Collective; only that member
+    /// calls `f`, and if it fails, all members get the error.
+    ///
+    /// # Errors
+    /// The error of `f`, as in [`Group::from_member`]; the errors of [`Builder::create`].
+    #[doc(alias = "from_rank")]
+    #[track_caller]
+    pub fn from_member<E>(
+        group: &(impl AsRef<Group> + ?Sized),
+        member: usize,
+        f: impl FnOnce() -> Result<Array<T, D>, E>,
+    ) -> Result<Self, E>
+    where
+        T: Element,
+        E: From<Error> + std::fmt::Display,
+    {
+        let (group, mut mine) = (group.as_ref(), None);
+        let shape = group.from_member(member, || {
+            let array = f()?;
+            Ok::<_, E>(mine.insert(array).shape().to_vec())
+        })?;
+        let created = located(|| {
+            let mut extents = D::zeros(shape.len());
+            extents.slice_mut().copy_from_slice(&shape);
+            let array = Self::builder(group, extents).create()?;
+            let put = mine.map_or(Ok(()), |mine| array.put(.., &mine));
+            group.sync()?;
+            put.map(|()| array)
+        });
+        Ok(created?)
+    }
+}
+
+impl<T: Element, D: Dimension> GlobalArray<T, D> {
     /// A new array with the same extents and distribution. The contents are not copied. Collective.
     ///
     /// # Errors

@@ -10,7 +10,7 @@
 //! | `periodic` | patches that wrap around |
 //! | `counted` | what statistics count |
 //! | `file`, `npy` | `.npy` files |
-//! | `epoch`, `owned` | race-free local access |
+//! | `epoch`, `owned`, `by_index` | race-free local access |
 //! | `ghost` | updates of ghost cells |
 //! | `algebra`, `matmul` | collective operations |
 //!
@@ -36,6 +36,8 @@ mod scope;
 mod epoch;
 mod owned;
 
+mod by_index;
+
 mod ghost;
 
 mod algebra;
@@ -53,6 +55,7 @@ use ndarray::{Dimension, Ix1, Ix2, Ix3, Ix4, Ix5, Ix6, IxDyn};
 
 pub use algebra::{Halve, IntoOperand, PatchMut, PatchRef, Summary};
 pub use builder::Builder;
+pub use by_index::Cells;
 pub use element::FetchOp;
 pub use epoch::{Claims, Ghosts, GhostsMut, Owned, OwnedMut, PartsOf, Reader};
 pub use ghost::GhostUpdate;
@@ -183,6 +186,11 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     /// The blocks that a member owns, in row-major order of their positions in its part. Works for every distribution. Local.
     pub fn blocks(&self, member: usize) -> impl Iterator<Item = Block<D>> + '_ {
         self.distribution.blocks(member)
+    }
+
+    /// The blocks that this member owns; see [`blocks`](Self::blocks). Local.
+    pub fn own_blocks(&self) -> impl Iterator<Item = Block<D>> + '_ {
+        self.blocks(self.group.member())
     }
 
     /// The member that owns an element. Local.

@@ -19,34 +19,34 @@ use crate::{
 /// work for every distribution. The part of an array with ghost cells is not dense: it has views but no slice.
 #[derive(Debug)]
 pub struct OwnedPart<'a, T, D> {
-    elements: &'a [T],
-    distribution: &'a Distribution<D>,
-    member: usize,
+    pub(super) elements: &'a [T],
+    pub(super) distribution: &'a Distribution<D>,
+    pub(super) member: usize,
 }
 
 /// This rank's part, readable and writable. An owner epoch or [`GlobalArray::access`](crate::GlobalArray::access) returns it.
 #[derive(Debug)]
 pub struct OwnedPartMut<'a, T, D> {
-    elements: &'a mut [T],
-    distribution: &'a Distribution<D>,
-    member: usize,
+    pub(super) elements: &'a mut [T],
+    pub(super) distribution: &'a Distribution<D>,
+    pub(super) member: usize,
 }
 
 /// This rank's part and its ghost cells, readable, in an epoch of [`GlobalArray::ghosts`](crate::GlobalArray::ghosts).
 #[derive(Debug)]
 pub struct GhostPart<'a, T, D> {
-    elements: &'a [T],
-    distribution: &'a Distribution<D>,
-    member: usize,
+    pub(super) elements: &'a [T],
+    pub(super) distribution: &'a Distribution<D>,
+    pub(super) member: usize,
 }
 
 /// This rank's part and its ghost cells, readable and writable, in an epoch of
 /// [`GlobalArray::ghosts_mut`](crate::GlobalArray::ghosts_mut).
 #[derive(Debug)]
 pub struct GhostPartMut<'a, T, D> {
-    elements: &'a mut [T],
-    distribution: &'a Distribution<D>,
-    member: usize,
+    pub(super) elements: &'a mut [T],
+    pub(super) distribution: &'a Distribution<D>,
+    pub(super) member: usize,
 }
 
 macro_rules! any_part {
@@ -123,12 +123,12 @@ any_part!(GhostPartMut);
 macro_rules! writable_part {
     ($part:ident) => {
         impl<'a, T: Element, D: Dimension> $part<'a, T, D> {
-            fn memory_mut(&mut self) -> ArrayViewMut<'_, T, D> {
+            pub(super) fn memory_mut(&mut self) -> ArrayViewMut<'_, T, D> {
                 let shape = self.distribution.part_shape(self.member).set_f(self.distribution.order() == Order::ColumnMajor);
                 whole(ArrayViewMut::from_shape(shape, &mut *self.elements))
             }
 
-            fn elements_mut(&mut self) -> ArrayViewMut<'_, T, D> {
+            pub(super) fn elements_mut(&mut self) -> ArrayViewMut<'_, T, D> {
                 let inside = inside(self.distribution);
                 let mut view = self.memory_mut();
                 view.slice_each_axis_inplace(|axis| inside(axis.axis.index(), axis.len));

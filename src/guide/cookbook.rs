@@ -11,7 +11,7 @@
 //! # Return a value from a job
 //!
 //! [`run`](crate::run) returns what the body of rank 0 returned: a number, a string, a vector, an ndarray array, an option or a tuple of
-//! these, or a struct that implements [`Returned`](crate::Returned). Its length does not matter. Under a launcher every process gets the value.
+//! these, or a struct that implements [`Portable`](crate::Portable). Its length does not matter. Under a launcher every process gets the value.
 //!
 //! ```standalone_crate
 //! use global_arrays::prelude::*;
@@ -39,15 +39,17 @@
 //! # Store structs
 //!
 //! An element can be any type that is plain data: it implements
-//! [`bytemuck::Pod`](https://docs.rs/bytemuck/latest/bytemuck/trait.Pod.html). Derive it (`cargo add bytemuck --features derive`). The
-//! struct needs `#[repr(C)]` and must not have padding; fill gaps with explicit fields.
+//! [`bytemuck::Pod`](https://docs.rs/bytemuck/latest/bytemuck/trait.Pod.html). Derive it. The struct needs `#[repr(C)]` and must not have
+//! padding; name the gaps, as `pad` does here. (With `cargo add bytemuck --features derive`, `use bytemuck::..` and no attribute that
+//! names the crate are enough.)
 //!
 //! ```
-//! use bytemuck::{Pod, Zeroable};
+//! use global_arrays::bytemuck::{Pod, Zeroable};
 //! use global_arrays::prelude::*;
 //!
 //! #[repr(C)]
 //! #[derive(Clone, Copy, Debug, Pod, Zeroable)]
+//! #[bytemuck(crate = "global_arrays::bytemuck")]
 //! struct Particle {
 //!     position: [f64; 3],
 //!     charge: f32,
@@ -89,7 +91,7 @@
 //!     let mut part = part.view_mut();
 //!     let chunk = part.len().div_ceil(threads).max(1);
 //!     std::thread::scope(|scope| {
-//!         for mut chunk in part.axis_chunks_iter_mut(ndarray::Axis(0), chunk) {
+//!         for mut chunk in part.axis_chunks_iter_mut(Axis(0), chunk) {
 //!             scope.spawn(move || chunk.mapv_inplace(f64::sqrt));
 //!         }
 //!     });

@@ -1,5 +1,7 @@
 //! A patch: an arithmetic progression of indices on each axis.
 
+use std::ops::Range;
+
 use ndarray::Dimension;
 
 /// On axis `k` the indices `start[k] + i * step[k]` for `0 <= i < count[k]`.
@@ -74,6 +76,27 @@ impl<D: Dimension> Patch<D> {
     #[must_use]
     pub fn step(&self, axis: usize) -> isize {
         self.step.slice()[axis] as isize
+    }
+
+    /// The indices on an axis of a patch without steps, such as that of a block: `start..start + count`.
+    ///
+    /// # Panics
+    /// If there is no such axis, or its step is not 1.
+    #[inline]
+    #[must_use]
+    #[track_caller]
+    pub fn range(&self, axis: usize) -> Range<usize> {
+        assert_eq!(self.step(axis), 1, "axis {axis} of the patch has a step");
+        let start = self.start.slice()[axis];
+        start..start + self.count.slice()[axis]
+    }
+
+    /// [`range`](Self::range) of each axis.
+    ///
+    /// # Panics
+    /// If the step of an axis is not 1.
+    pub fn ranges(&self) -> impl Iterator<Item = Range<usize>> {
+        (0..self.ndim()).map(|axis| self.range(axis))
     }
 
     /// Number of elements. Returns `usize::MAX` for a patch with more elements, which fits no array.

@@ -5,8 +5,8 @@ use std::{path::PathBuf, sync::Arc};
 use super::{
     Job,
     entry::{Entry, Extent},
+    outcome::Outcome,
     report::Wanted,
-    returned::{Outcome, Returned},
 };
 #[cfg(feature = "mpi")]
 use crate::comm::mpi;
@@ -20,6 +20,7 @@ use crate::{
         start::{Ranks, Variant, settings::Settings},
     },
     error::Error,
+    portable::Portable,
 };
 
 /// How to start a job. Values that the program does not set come from the environment, or else from the machine.
@@ -272,7 +273,7 @@ impl Launch {
     /// # Errors
     /// The job cannot be started, for instance because the caller is a rank of a running job; or a rank failed. The error then has the
     /// first such rank and the cause.
-    pub fn run<R: Returned, E>(&self, body: impl Fn(&Job) -> Result<R, E> + Sync) -> Result<R, E>
+    pub fn run<R: Portable, E>(&self, body: impl Fn(&Job) -> Result<R, E> + Sync) -> Result<R, E>
     where
         E: From<Error> + std::fmt::Display,
     {
@@ -313,7 +314,7 @@ impl Launch {
     /// }
     /// ```
     #[cfg(feature = "mpi")]
-    pub fn run_on<C, R: Returned, E>(&self, comm: &C, body: impl FnOnce(&Job) -> Result<R, E>) -> Result<R, E>
+    pub fn run_on<C, R: Portable, E>(&self, comm: &C, body: impl FnOnce(&Job) -> Result<R, E>) -> Result<R, E>
     where
         C: ::mpi::raw::AsRaw<Raw = ::mpi::ffi::MPI_Comm>,
         E: From<Error> + std::fmt::Display,
@@ -376,7 +377,7 @@ impl Start {
     }
 
     /// One rank of the job, on a machine whose ranks share so many cores: the body, and its orderly end.
-    fn rank<R: Returned, E: std::fmt::Display>(
+    fn rank<R: Portable, E: std::fmt::Display>(
         &self,
         entry: &Entry,
         conduit: Arc<Conduit>,

@@ -6,9 +6,9 @@
 mod entry;
 pub(crate) mod launch;
 mod memory;
+mod outcome;
 mod report;
 mod resolve;
-mod returned;
 mod setting;
 mod time;
 
@@ -17,13 +17,13 @@ use std::{num::NonZero, sync::Arc};
 pub use launch::Launch;
 pub use memory::Memory;
 pub use report::Stats;
-pub use returned::Returned;
 pub use time::{Simulation, Work};
 
 use crate::{
     calls::record,
     comm::{Capabilities, Conduit},
     error::{Error, Result},
+    portable::Portable,
     sync::{Group, JobState, Op},
 };
 
@@ -53,12 +53,12 @@ use crate::{
 /// fn body(job: &Job) -> Result<Vec<usize>, Error> {
 ///     job.all_gather(&[job.rank()])
 /// }
-/// let ranks = Launch::new().ranks(3).run(body)?;
+/// let ranks = Launch::new().ranks(3).network("threads").run(body)?;
 /// assert_eq!(ranks, [0, 1, 2]);
 /// # Ok(())
 /// # }
 /// ```
-pub fn run<R: Returned, E>(body: impl Fn(&Job) -> Result<R, E> + Sync) -> Result<R, E>
+pub fn run<R: Portable, E>(body: impl Fn(&Job) -> Result<R, E> + Sync) -> Result<R, E>
 where
     E: From<Error> + std::fmt::Display,
 {

@@ -265,7 +265,7 @@ impl Group {
                     let at = |member: usize| member * block + range.start..member * block + range.end;
                     post.offer(bytemuck::cast_slice(&data[at(to)]));
                     post.again()?;
-                    post.fetch(std::iter::once((from, bytemuck::cast_slice_mut(&mut all[at(from)]))))
+                    post.fetch(std::iter::once((from, 0, bytemuck::cast_slice_mut(&mut all[at(from)]))))
                 })?;
             }
             Ok(all)
@@ -282,7 +282,7 @@ impl Group {
                 return Ok(());
             }
             let parts = all.chunks_exact_mut(len).enumerate();
-            post.fetch(parts.map(|(member, part)| (member, bytemuck::cast_slice_mut(&mut part[range.clone()]))))
+            post.fetch(parts.map(|(member, part)| (member, 0, bytemuck::cast_slice_mut(&mut part[range.clone()]))))
         })
     }
 
@@ -330,7 +330,7 @@ impl Group {
         exchange().map_err(|error| self.fail(error))
     }
 
-    fn check_root(&self, operation: &'static str, root: usize) -> Result<()> {
+    pub(super) fn check_root(&self, operation: &'static str, root: usize) -> Result<()> {
         if root < self.size() {
             return Ok(());
         }
@@ -344,7 +344,7 @@ impl Group {
     }
 
     /// Runs `step` on chunks that fit a box, each after an agreement on the call.
-    fn chunked<T: Element>(
+    pub(super) fn chunked<T: Element>(
         &self,
         op: Op,
         root: u64,
@@ -374,7 +374,7 @@ impl Group {
 }
 
 /// A member inside a collective: what it sends, receives, offers and fetches by way of boxes.
-struct Post<'a> {
+pub(super) struct Post<'a> {
     group: &'a Group,
     op: Op,
     call: u64,
@@ -386,7 +386,7 @@ impl Post<'_> {
     }
 
     /// Waits for all members once more.
-    fn again(&self) -> Result<()> {
+    pub(super) fn again(&self) -> Result<()> {
         self.group.agree_entered(self.op, self.call, 0, 0, 0).map(|_| ())
     }
 
@@ -428,21 +428,21 @@ impl Post<'_> {
     }
 
     /// Lays bytes into this member's own box, for the others to fetch after the next agreement.
-    fn offer(&self, bytes: &[u8]) {
+    pub(super) fn offer(&self, bytes: &[u8]) {
         let inner = &*self.group.inner;
         let (_, data) = inner.scratch.letter_box(inner.scratch.own_box());
         inner.segments.own_part::<u8>(inner.engine().conduit().segment(), data, bytes.len()).write_slice(0, bytes);
     }
 
-    /// Reads what members offer. Over the network all gets are in flight at once.
-    fn fetch<'b>(&self, offers: impl Iterator<Item = (usize, &'b mut [u8])>) -> Result<()> {
+    /// Reads what members offer, from a byte of it on. Over the network all gets are in flight at once.
+    pub(super) fn fetch<'b>(&self, offers: impl Iterator<Item = (usize, usize, &'b mut [u8])>) -> Result<()> {
         let inner = &*self.group.inner;
         let (_, data) = inner.scratch.letter_box(inner.scratch.own_box());
         let mut far = Vec::new();
-        for (member, bytes) in offers {
-            match inner.segments.part::<u8>(member, data, bytes.len()) {
+        for (member, from, bytes) in offers {
+            match inner.segments.part::<u8>(member, data + from, bytes.len()) {
                 Some(part) => part.read_slice(0, bytes),
-                None => far.push((inner.rank_of(member), data, bytes)),
+                None => far.push((inner.rank_of(member), data + from, bytes)),
             }
         }
         if far.is_empty() { Ok(()) } else { inner.engine().get_slices(far.into_iter(), &self.label()) }

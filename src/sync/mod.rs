@@ -7,7 +7,7 @@
 //! | `create` | groups from lists of ranks |
 //! | `scratch` | a group's own memory |
 //! | `agreement` | the barrier that carries a few words |
-//! | `collectives`, `ops` | broadcast, reductions, gathers |
+//! | `collectives`, `lists`, `ops` | broadcast, reductions, gathers |
 //! | `state` | what all groups of a rank share |
 //! | `memory`, `reclaim` | blocks for the objects of a group |
 //! | `counts` | what a rank did to the memory of others |
@@ -25,6 +25,7 @@ mod counter;
 mod counts;
 mod create;
 mod group;
+mod lists;
 mod lock;
 mod members;
 mod memory;

@@ -79,6 +79,49 @@ pub(crate) fn all_to_all(job: &Job) -> Result<(), Error> {
     job.sync()
 }
 
+/// Lists of lengths that differ, none, beyond a chunk, and from one member alone; in a group in another order too.
+pub(crate) fn lists(job: &Job) -> Result<(), Error> {
+    let backward: Vec<usize> = (0..job.size()).rev().collect();
+    for group in [job.split(0)?, job.subgroup(&backward)?] {
+        let (me, size) = (group.member(), group.size());
+        for scale in [0, 1, 7, 3000] {
+            let list = |from: usize, to: usize| -> Vec<u32> {
+                let len = if scale == 7 && from > 0 { 0 } else { (3 * from + 5 * to) % 7 * scale };
+                (0..len).map(|k| (k * 100 + 10 * from + to) as u32).collect()
+            };
+            let lists: Vec<Vec<u32>> = (0..size).map(|to| list(me, to)).collect();
+            let arrived = group.all_to_all_v(&lists)?;
+            assert!((0..size).all(|from| arrived[from] == list(from, me)), "all-to-all in steps of {scale}");
+            let all: Vec<Vec<u32>> = (0..size).map(|from| list(from, 2)).collect();
+            assert_eq!(group.all_gather_v(&all[me])?, all);
+            assert_eq!(group.gather_v(size - 1, &all[me])?, (me == size - 1).then_some(all));
+        }
+        let triples = vec![[me as u16; 3]; 30_000 * (me % 2)];
+        assert_eq!(group.all_gather_v(&triples)?.concat().len(), 30_000 * (size / 2));
+        assert_eq!(group.exclusive_scan(me + 1, 0, ops::sum)?, me * (me + 1) / 2);
+        assert!(group.all_to_all_v(&vec![[0_u8]; size + 1]).is_err() && group.gather_v(size, &[0_u8]).is_err());
+    }
+    job.sync()
+}
+
+/// A value, or the failure, of one member is everyone's.
+pub(crate) fn from_member(job: &Job) -> Result<(), Error> {
+    for member in [0, job.size() - 1] {
+        let value = || (vec![member as f64; 40_000], Some(format!("from {member}")), member);
+        let called = std::cell::Cell::new(false);
+        let make = || {
+            called.set(true);
+            Ok::<_, Error>(value())
+        };
+        assert_eq!(job.from_member(member, make)?, value());
+        assert_eq!(called.get(), job.rank() == member);
+        let failed: Result<(), Error> = job.from_member(member, || Err(Error::other("no such thing")));
+        assert!(failed.expect_err("its failure").to_string().contains("no such thing"));
+    }
+    assert!(job.from_member(job.size(), || Ok::<_, Error>(1)).is_err());
+    job.sync()
+}
+
 pub(crate) fn structs(job: &Job) -> Result<(), Error> {
     let particle = |rank: usize| Particle { place: [rank as f64; 3], charge: 0.5, kind: rank as u32 };
     let all = job.all_gather(&[particle(job.rank())])?;

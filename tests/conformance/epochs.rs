@@ -147,6 +147,50 @@ pub(crate) fn cover(job: &Job) -> Result<(), Error> {
     Ok(())
 }
 
+/// Every distribution, each element once and under its own index.
+pub(crate) fn by_index(job: &Job) -> Result<(), Error> {
+    let extents = [10, 9];
+    for order in [Order::RowMajor, Order::ColumnMajor] {
+        let cuts = vec![vec![0, 1, 6, 7], vec![0, 4, 4, 5]];
+        let builder = || GlobalArray2::<usize>::builder(job, extents).order(order);
+        let layouts = [
+            builder(),
+            builder().block_cyclic([2, 2]),
+            builder().tiled([3, 2]),
+            builder().tiled_irregular(cuts).restrict(job.size() / 2..job.size()),
+            builder().ghosts([2, 1]),
+        ];
+        for layout in layouts {
+            let mut a = layout.fill(usize::MAX).create()?;
+            a.owner_epoch(|mut part| part.indexed_iter_mut().for_each(|((i, j), x)| *x = 9 * i + j))?;
+            assert_eq!(a.get(..)?, Array2::from_shape_fn(extents, |(i, j)| 9 * i + j), "{}", a.summary());
+            let seen = a.read_epoch(|part, _| {
+                assert!(part.indexed_iter().all(|((i, j), &x)| x == 9 * i + j));
+                part.indexed_iter().count()
+            })?;
+            assert_eq!(seen, a.own_blocks().map(|block| block.patch.ranges().map(|range| range.len()).product::<usize>()).sum());
+            assert_eq!(job.all_reduce_one(seen, ops::sum)?, 90);
+        }
+    }
+    job.sync()
+}
+
+pub(crate) fn constructors(job: &Job) -> Result<(), Error> {
+    let last = job.size() - 1;
+    let mut a = GlobalArray3::<i64>::from_fn(job, [3, 4, 5], |(i, j, k)| (100 * i + 10 * j + k) as i64)?;
+    let model = Array3::from_shape_fn([3, 4, 5], |(i, j, k)| (100 * i + 10 * j + k) as i64);
+    let copy = GlobalArray::from_member(job, last, || Ok::<_, Error>(model.clone()))?;
+    assert_eq!((a.get(..)?, copy.get(..)?, copy.shape()), (model.clone(), model.clone(), &[3, 4, 5][..]));
+    assert_eq!(a.get_on(last, s![.., 2, ..;-2])?, (job.rank() == last).then(|| model.slice(s![.., 2, ..;-2]).to_owned()));
+    a.fill(0)?; // after all have read
+    assert_eq!(GlobalArray1::<[f32; 2]>::zeros(job, 7)?.sum()?, [0.0; 2]);
+    assert_eq!(GlobalArray2::<u8>::from_fn(job, [0, 3], |_| 1)?.sum()?, 0);
+    assert!(a.get_on(job.size(), ..).is_err() && a.get_on(0, s![3.., ..4, ..]).is_ok());
+    let failed = GlobalArray1::<f64>::from_member(job, 0, || Err(Error::other("no file")));
+    assert!(failed.expect_err("a failure").to_string().contains("no file"));
+    job.sync()
+}
+
 /// A tile is one run of its owner's memory, and the part as a whole is refused as a dense array.
 pub(crate) fn tiles(job: &Job) -> Result<(), Error> {
     for order in [Order::RowMajor, Order::ColumnMajor] {

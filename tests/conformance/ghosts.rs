@@ -118,6 +118,47 @@ pub(crate) fn non_blocking(job: &Job) -> Result<(), Error> {
 }
 
 /// An epoch of ghosts sees what was put before it, everywhere, and what the owner writes beyond an open boundary.
+/// The neighbors of elements are those of the whole array, and what lies beyond its edge is the program's.
+pub(crate) fn cells(job: &Job) -> Result<(), Error> {
+    each(job, |mut a| {
+        reset(job, &mut a)?;
+        let (shape, periodic) = ([a.shape()[0], a.shape()[1]], {
+            let ghosts = a.distribution().ghosts().expect("ghost cells");
+            [0, 1].map(|axis| ghosts.boundaries[axis] == Boundary::Periodic)
+        });
+        let (widths, summary) = (a.distribution().ghost_widths(), a.summary());
+        // Beyond the low edge of the columns and the high edge of the rows.
+        job.epoch(a.ghosts_mut(), |mut part| {
+            part.beyond_mut(1, Side::Low).fill(-1);
+            part.beyond_mut(0, Side::High).fill(-2);
+        })?;
+        job.epoch(a.ghosts(), |part| {
+            let cells = part.cells();
+            for ((i, j), &x) in part.indexed_iter() {
+                assert_eq!((x, cells.near((i, j), [0, 0])), (value([i, j]), x));
+                for (axis, sign) in [(0, 1), (0, -1), (1, 1), (1, -1)] {
+                    let far = sign * widths[axis] as isize;
+                    let mut offset = [0, 0];
+                    offset[axis] = far;
+                    let got = cells.near((i, j), offset);
+                    let mut index = [i as isize, j as isize];
+                    index[axis] += far;
+                    let n = shape[axis] as isize;
+                    let inside = (0..n).contains(&index[axis]);
+                    index[axis] = index[axis].rem_euclid(n);
+                    let expected = match (inside || periodic[axis], axis, sign) {
+                        (true, ..) => value(index.map(|i| i as usize)),
+                        (false, 1, -1) => -1,
+                        (false, 0, 1) => -2,
+                        _ => UNFILLED,
+                    };
+                    assert_eq!(got, expected, "{offset:?} from {:?} of {summary}", (i, j));
+                }
+            }
+        })
+    })
+}
+
 pub(crate) fn epochs(job: &Job) -> Result<(), Error> {
     each(job, |mut a| {
         reset(job, &mut a)?;

@@ -54,6 +54,27 @@ pub(crate) fn another_order(job: &Job) -> Result<(), Error> {
     job.sync()
 }
 
+pub(crate) fn places(job: &Job) -> Result<(), Error> {
+    let odd = job.subgroup_range(job.rank() % 2..job.size(), 2)?;
+    for group in [job.as_ref(), &odd] {
+        assert_eq!(group.member_of(job.rank()), Some(group.member()));
+        assert!(
+            group
+                .ranks()
+                .enumerate()
+                .all(|(member, rank)| group.rank_of(member) == rank && group.member_of(rank) == Some(member))
+        );
+        assert_eq!(group.node_of(group.member()), job.node());
+        let nodes = group.all_gather(&[job.node()])?;
+        assert!(nodes.iter().enumerate().all(|(member, &node)| group.node_of(member) == node));
+        assert_eq!(group.nodes(), nodes.into_iter().collect::<std::collections::HashSet<_>>().len());
+        assert!(group.fence(group.size()).is_err());
+        group.fence(0)?;
+    }
+    assert_eq!(odd.member_of((job.rank() + 1) % 2), None);
+    job.sync()
+}
+
 pub(crate) fn arrays(job: &Job) -> Result<(), Error> {
     let world = GlobalArray::<i64, Ix1>::builder(job, [20]).zeros().create()?;
     let group = job.split(job.rank() % 2)?;

@@ -19,6 +19,18 @@ pub(crate) fn counters(job: &Job) -> Result<(), Error> {
             counter.reset(0)?;
         }
     }
+    for counter in &counters {
+        // Chunks and single numbers.
+        let mut mine = 0;
+        while let Some(chunk) = counter.next_chunk(100, 7)? {
+            mine += chunk.len();
+        }
+        assert_eq!(job.all_reduce_one(mine, ops::sum)?, 100);
+        counter.reset(95)?;
+        let mine = counter.below(100).collect::<Result<Vec<_>, _>>()?;
+        assert_eq!(job.all_reduce_one(mine.iter().sum::<usize>(), ops::sum)?, (95..100).sum());
+        counter.reset(0)?;
+    }
     assert!(Counter::with_owner(job, job.size()).is_err());
     job.sync()
 }

@@ -1,10 +1,17 @@
 //! Copies. From a mapped owner each block common to both distributions is copied from part to part. Otherwise boxes go through a private
 //! buffer.
 
-use ndarray::Dimension;
+use ndarray::{Array, Dimension};
 
 use super::{IntoOperand, Operand, PatchRef};
-use crate::{array::GlobalArray, calls::located, distribution::Piece, element::Element, error::Result};
+use crate::{
+    array::GlobalArray,
+    calls::located,
+    distribution::Piece,
+    element::Element,
+    error::{Error, Result},
+    index::IntoPatch,
+};
 
 /// Bytes that travel at once where the source is not mapped: long enough that the network, not its latency, sets the pace.
 const TRANSFER: usize = 1 << 20;
@@ -39,6 +46,28 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     #[track_caller]
     pub fn assign(&mut self, source: impl IntoOperand<T, D>) -> Result<()> {
         located(move || self.all().assign(source.into_operand()))
+    }
+
+    /// A patch on one member; the others get `None`. Collective: it sees what any member wrote before, and on return all may write.
+    ///
+    /// # Errors
+    /// A member that does not exist; a patch outside the array; the errors of [`fill`](Self::fill).
+    #[track_caller]
+    pub fn get_on<P: IntoPatch<D>>(&self, member: usize, patch: P) -> Result<Option<Array<T, P::Output>>> {
+        located(move || {
+            const OPERATION: &str = "get_on";
+            let operand = self.at(patch).resolve(OPERATION)?;
+            if member >= self.group.size() {
+                return Err(Error::argument(OPERATION, format_args!("member {member} of a group of {}", self.group.size())));
+            }
+            self.enter(OPERATION, &[operand.fingerprint(), member as u64])?;
+            let got = (self.group.member() == member).then(|| {
+                let shape = operand.shape();
+                let mut array = Array::from_elem(shape.clone(), T::zeroed());
+                operand.read(&P::Output::zeros(shape.ndim()), &shape, array.view_mut()).map(|()| array)
+            });
+            self.leave(OPERATION, got.transpose())
+        })
     }
 }
 

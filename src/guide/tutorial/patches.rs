@@ -14,13 +14,13 @@
 //! job.sync()?;
 //!
 //! let block = a.get(s![1..3, 2..5])?; // rows 1 and 2, columns 2, 3 and 4
-//! assert_eq!(block, ndarray::array![[12, 13, 14], [22, 23, 24]]);
+//! assert_eq!(block, array![[12, 13, 14], [22, 23, 24]]);
 //!
 //! let row = a.get(s![2, ..])?; // an index instead of a range removes the axis
-//! assert_eq!(row, ndarray::array![20, 21, 22, 23, 24, 25, 26, 27]);
+//! assert_eq!(row, array![20, 21, 22, 23, 24, 25, 26, 27]);
 //!
 //! let every_third = a.get(s![-1, ..;3])?; // the last row, each third element
-//! assert_eq!(every_third, ndarray::array![50, 53, 56]);
+//! assert_eq!(every_third, array![50, 53, 56]);
 //! # job.sync()
 //! # })
 //! # }

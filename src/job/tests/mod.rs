@@ -45,7 +45,7 @@ fn a_job_returns_what_rank_0_returns() {
 #[test]
 fn a_value_that_cannot_be_written_is_the_failure_of_rank_0() {
     struct Refuses;
-    impl Returned for Refuses {
+    impl Portable for Refuses {
         fn write(&self, _: &mut dyn std::io::Write) -> std::io::Result<()> {
             Err(std::io::Error::other("no words"))
         }

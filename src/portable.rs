@@ -1,50 +1,35 @@
-//! What [`run`](crate::run) returns: the value of rank 0's body.
-//!
-//! Rank 0 writes the value into a file of memory without a name, which the process that calls `run` makes before there are ranks. The
-//! caller reads it when all ranks have ended well. Where the ranks themselves call `run`, because a launcher started them, each has such a
-//! file, and rank 0 broadcasts. A value without contents takes no file and no message.
+//! Values that cross between ranks, whatever their length: what [`run`](crate::run) returns, and what one member has for all.
 
-use std::{
-    fs::File,
-    io::{self, BufReader, BufWriter, Read, Seek, Write},
-    marker::PhantomData,
-    process,
-};
+use std::io::{self, Read, Write};
 
 use ndarray::{Array, Dimension};
 use num_complex::Complex;
-use rustix::fs::{MemfdFlags, memfd_create};
 
-use super::{Job, entry::Extent};
-use crate::{
-    comm::start::settings::Settings,
-    error::{Error, Result},
-    memory::{large_pages, limits::check_file},
-};
+use crate::memory::large_pages;
 
-/// What the body of [`run`](crate::run) may return: `()`, numbers, `bool`, `char`, `String`, and arrays, vectors, ndarray's arrays,
-/// options and tuples of these. The value of rank 0 crosses to the process that called `run`.
+/// A value that crosses from one rank to others, or to the process that called [`run`](crate::run): `()`, numbers, `bool`, `char`,
+/// `String`, and arrays, vectors, ndarray's arrays, options and tuples of these.
 ///
 /// A struct of your own joins by an `impl` that writes its fields and reads them in the same order.
 ///
 /// # Examples
 /// ```
-/// use std::io::{Read, Result, Write};
+/// use std::io::{self, Read, Write};
 ///
-/// use global_arrays::{Returned, prelude::*};
+/// use global_arrays::prelude::*;
 ///
 /// struct Summary {
 ///     energy: f64,
 ///     history: Vec<f64>,
 /// }
 ///
-/// impl Returned for Summary {
-///     fn write(&self, to: &mut dyn Write) -> Result<()> {
+/// impl Portable for Summary {
+///     fn write(&self, to: &mut dyn Write) -> io::Result<()> {
 ///         self.energy.write(to)?;
 ///         self.history.write(to)
 ///     }
 ///
-///     fn read(from: &mut dyn Read) -> Result<Self> {
+///     fn read(from: &mut dyn Read) -> io::Result<Self> {
 ///         Ok(Summary { energy: f64::read(from)?, history: Vec::read(from)? })
 ///     }
 /// }
@@ -55,18 +40,18 @@ use crate::{
 /// }
 ///
 /// fn main() -> Result<(), Error> {
-///     let summary = Launch::new().ranks(2).run(simulate)?;
+///     let summary = Launch::new().ranks(2).network("threads").run(simulate)?;
 ///     assert_eq!((summary.energy, summary.history), (1.0, vec![1.0; 3]));
 ///     Ok(())
 /// }
 /// ```
 #[diagnostic::on_unimplemented(
-    message = "the body of `run` cannot return `{Self}`",
-    label = "not `Returned`",
-    note = "numbers, strings, and arrays, vectors, options and tuples of these can be returned; for a struct of your own implement `Returned`",
-    note = "a view or a global array belongs to the job: return what was read of it"
+    message = "`{Self}` cannot cross between ranks",
+    label = "not `Portable`",
+    note = "numbers, strings, and arrays, vectors, options and tuples of these can; for a struct of your own implement `Portable`",
+    note = "views and global arrays belong to their job: read an array with `get` and return that"
 )]
-pub trait Returned: Sized {
+pub trait Portable: Sized {
     /// There is nothing to write.
     #[doc(hidden)]
     const IS_EMPTY: bool = false;
@@ -98,7 +83,7 @@ pub trait Returned: Sized {
 
 macro_rules! numbers {
     ($($t:ty),*) => {$(
-        impl Returned for $t {
+        impl Portable for $t {
             fn write(&self, to: &mut dyn Write) -> io::Result<()> {
                 to.write_all(bytemuck::bytes_of(self))
             }
@@ -121,7 +106,7 @@ macro_rules! numbers {
 }
 numbers!(i8, u8, i16, u16, i32, u32, i64, u64, i128, u128, isize, usize, f32, f64, Complex<f32>, Complex<f64>);
 
-impl Returned for bool {
+impl Portable for bool {
     fn write(&self, to: &mut dyn Write) -> io::Result<()> {
         u8::from(*self).write(to)
     }
@@ -130,7 +115,7 @@ impl Returned for bool {
     }
 }
 
-impl Returned for char {
+impl Portable for char {
     fn write(&self, to: &mut dyn Write) -> io::Result<()> {
         u32::from(*self).write(to)
     }
@@ -139,7 +124,7 @@ impl Returned for char {
     }
 }
 
-impl Returned for String {
+impl Portable for String {
     fn write(&self, to: &mut dyn Write) -> io::Result<()> {
         self.len().write(to)?;
         to.write_all(self.as_bytes())
@@ -149,7 +134,7 @@ impl Returned for String {
     }
 }
 
-impl<T: Returned> Returned for Vec<T> {
+impl<T: Portable> Portable for Vec<T> {
     fn write(&self, to: &mut dyn Write) -> io::Result<()> {
         self.len().write(to)?;
         T::write_all(self, to)
@@ -160,7 +145,7 @@ impl<T: Returned> Returned for Vec<T> {
     }
 }
 
-impl<T: Returned, const N: usize> Returned for [T; N] {
+impl<T: Portable, const N: usize> Portable for [T; N] {
     fn write(&self, to: &mut dyn Write) -> io::Result<()> {
         T::write_all(self, to)
     }
@@ -172,7 +157,7 @@ impl<T: Returned, const N: usize> Returned for [T; N] {
     }
 }
 
-impl<T: Returned + Clone, D: Dimension> Returned for Array<T, D> {
+impl<T: Portable + Clone, D: Dimension> Portable for Array<T, D> {
     fn write(&self, to: &mut dyn Write) -> io::Result<()> {
         self.shape().to_vec().write(to)?;
         match self.as_slice() {
@@ -192,7 +177,7 @@ impl<T: Returned + Clone, D: Dimension> Returned for Array<T, D> {
     }
 }
 
-impl<T: Returned> Returned for Option<T> {
+impl<T: Portable> Portable for Option<T> {
     fn write(&self, to: &mut dyn Write) -> io::Result<()> {
         self.is_some().write(to)?;
         self.iter().try_for_each(|value| value.write(to))
@@ -202,7 +187,7 @@ impl<T: Returned> Returned for Option<T> {
     }
 }
 
-impl Returned for () {
+impl Portable for () {
     const IS_EMPTY: bool = true;
     fn write(&self, _: &mut dyn Write) -> io::Result<()> {
         Ok(())
@@ -214,7 +199,7 @@ impl Returned for () {
 
 macro_rules! tuples {
     ($($t:ident $k:tt),*) => {
-        impl<$($t: Returned),*> Returned for ($($t,)*) {
+        impl<$($t: Portable),*> Portable for ($($t,)*) {
             const IS_EMPTY: bool = $($t::IS_EMPTY)&&*;
             fn write(&self, to: &mut dyn Write) -> io::Result<()> {
                 $(self.$k.write(to)?;)*
@@ -233,96 +218,13 @@ tuples!(A 0, B 1, C 2, E 3);
 tuples!(A 0, B 1, C 2, E 3, F 4);
 tuples!(A 0, B 1, C 2, E 3, F 4, G 5);
 
-/// Where the value of a job goes that runs a body.
-#[derive(Debug)]
-pub(super) struct Outcome<R> {
-    /// None for a value without contents.
-    file: Option<File>,
-    /// The process that called `run`, if ranks are processes.
-    caller: Option<u32>,
-    value: PhantomData<fn() -> R>,
-}
-
-impl<R: Returned> Outcome<R> {
-    pub(super) fn new(extent: Extent, settings: &Settings) -> Result<Self> {
-        let large = || if settings.large_pages { large_pages::file() } else { None };
-        let new = || large().map_or_else(|| memfd_create("global-arrays-value", MemfdFlags::CLOEXEC), Ok);
-        let file = if R::IS_EMPTY { None } else { Some(File::from(new().map_err(|error| failed(error.into()))?)) };
-        let caller = (extent == Extent::Process).then(process::id);
-        Ok(Outcome { file, caller, value: PhantomData })
-    }
-
-    /// Keeps what the body of a rank returned. The job is over then, but for what a launcher's ranks do here together.
-    pub(super) fn keep(&self, job: &Job, value: &R) -> Result<()> {
-        let Some(file) = &self.file else { return Ok(()) };
-        if job.rank() == 0 {
-            let mut writer = BufWriter::new(Checked { file, written: 0 });
-            value.write(&mut writer).and_then(|()| writer.flush()).map_err(failed)?;
-        }
-        // Otherwise this rank is not the caller.
-        if self.caller == Some(process::id()) { self.spread(job, file) } else { Ok(()) }
-    }
-
-    /// From rank 0's file to the others'.
-    fn spread(&self, job: &Job, file: &File) -> Result<()> {
-        const STEP: usize = 1 << 20;
-        let mut file = file;
-        let is_first = job.rank() == 0;
-        let mut len = [if is_first { file.stream_position().map_err(failed)? as usize } else { 0 }];
-        job.broadcast(0, &mut len)?;
-        file.rewind().map_err(failed)?;
-        let mut buffer = vec![0_u8; STEP.min(len[0])];
-        for at in (0..len[0]).step_by(STEP) {
-            let bytes = &mut buffer[..STEP.min(len[0] - at)];
-            if is_first {
-                file.read_exact(bytes).map_err(failed)?;
-            }
-            job.broadcast(0, bytes)?;
-            if !is_first {
-                Checked { file, written: at }.write_all(bytes).map_err(failed)?;
-            }
-        }
-        job.sync()
-    }
-
-    /// The value, once all ranks have ended well.
-    pub(super) fn take(self) -> Result<R> {
-        let Some(mut file) = self.file else { return R::read(&mut io::empty()).map_err(failed) };
-        file.rewind().and_then(|()| R::read(&mut BufReader::new(file))).map_err(failed)
-    }
-}
-
-/// A file that tells of a limit of its length before the kernel ends the process for it.
-struct Checked<'f> {
-    file: &'f File,
-    written: usize,
-}
-
-impl Write for Checked<'_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        check_file((self.written + bytes.len()) as u64)?;
-        let written = self.file.write(bytes)?;
-        self.written += written;
-        Ok(written)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-#[cold]
-fn failed(error: io::Error) -> Error {
-    Error::system("handing over what the body of rank 0 returned", error)
-}
-
 #[cfg(test)]
 mod tests {
     use ndarray::{Array2, ArrayD, IxDyn, array};
 
     use super::*;
 
-    fn crosses<R: Returned + PartialEq + std::fmt::Debug>(value: R) {
+    fn crosses<R: Portable + PartialEq + std::fmt::Debug>(value: R) {
         let mut bytes = Vec::new();
         value.write(&mut bytes).unwrap();
         let mut rest = &bytes[..];

@@ -1,0 +1,190 @@
+//! Collectives on lists of any lengths, and on values of one member.
+//!
+//! Each member offers its elements as one stream, piece by piece in its own box, and the others fetch from each piece what is theirs. All
+//! pass through as many pieces as the longest stream has.
+
+use super::{Group, Op, ops};
+use crate::{
+    calls::located,
+    element::Element,
+    error::{Error, Result},
+    portable::Portable,
+};
+
+impl Group {
+    /// As [`all_to_all`](Self::all_to_all), with lists of any lengths: list k of `lists` goes to member k, and list k of the result comes
+    /// from member k. Collective.
+    ///
+    /// # Errors
+    /// As many lists as there are no members; members that disagree on the type; the end of the job.
+    ///
+    /// # Examples
+    /// ```
+    /// use global_arrays::prelude::*;
+    /// # fn main() -> Result<(), Error> {
+    /// Launch::new().ranks(3).network("threads").run(|job| {
+    ///     let me = job.rank();
+    ///     let lists: Vec<Vec<usize>> = (0..job.size()).map(|to| vec![me; to]).collect();
+    ///     let arrived = job.all_to_all_v(&lists)?;
+    ///     assert_eq!(arrived, [vec![0; me], vec![1; me], vec![2; me]]);
+    ///     job.sync()
+    /// })
+    /// # }
+    /// ```
+    ///
+    /// # Source
+    /// `MPI_Alltoallv`, without its lists of counts and displacements.
+    #[track_caller]
+    pub fn all_to_all_v<T: Element>(&self, lists: &[impl AsRef<[T]>]) -> Result<Vec<Vec<T>>> {
+        located(move || {
+            let (size, me) = (self.size(), self.member());
+            if lists.len() != size {
+                let what = format_args!("{} lists for a group of {size} members", lists.len());
+                return Err(Error::argument("all_to_all_v", what));
+            }
+            // The next member's list comes first, so that not all read from one member at a time.
+            let (mut stream, mut places) = (Vec::new(), vec![[0; 2]; size]);
+            for to in (me + 1..size).chain(0..me) {
+                places[to][0] = stream.len();
+                stream.extend_from_slice(lists[to].as_ref());
+                places[to][1] = stream.len();
+            }
+            let places = self.all_to_all(&places)?;
+            let mut arrived = self.streams(Op::AllToAll, &stream, places)?;
+            arrived[me] = lists[me].as_ref().to_vec();
+            Ok(arrived)
+        })
+    }
+
+    /// Collects slices of any lengths from all members on every member, in the group's order. Collective.
+    ///
+    /// # Errors
+    /// Members that disagree on the type; the end of the job.
+    ///
+    /// # Source
+    /// `MPI_Allgatherv`.
+    #[track_caller]
+    pub fn all_gather_v<T: Element>(&self, data: &[T]) -> Result<Vec<Vec<T>>> {
+        located(move || {
+            let lengths = self.all_gather(&[data.len()])?;
+            self.streams(Op::AllGather, data, lengths.into_iter().map(|len| [0, len]).collect())
+        })
+    }
+
+    /// Collects slices of any lengths from all members at `root`, in the group's order. The other members get `None`. Collective.
+    ///
+    /// # Errors
+    /// Members that disagree on root or type; a root that is not a member; the end of the job.
+    ///
+    /// # Source
+    /// `MPI_Gatherv`.
+    #[track_caller]
+    pub fn gather_v<T: Element>(&self, root: usize, data: &[T]) -> Result<Option<Vec<Vec<T>>>> {
+        located(move || {
+            let lengths = self.gather(root, &[data.len()])?;
+            let is_root = lengths.is_some();
+            let wanted = lengths.unwrap_or_default().into_iter().map(|len| [0, len]).collect();
+            let lists = self.streams(Op::Gather, data, wanted)?;
+            Ok(is_root.then_some(lists))
+        })
+    }
+
+    /// The values of the members before this one combined in their order, `neutral` at the first: with lengths and [`ops::sum`], where
+    /// this member's elements begin. Collective.
+    ///
+    /// # Errors
+    /// Members that disagree on the type; the end of the job.
+    ///
+    /// # Examples
+    /// ```
+    /// use global_arrays::prelude::*;
+    /// # fn main() -> Result<(), Error> {
+    /// Launch::new().ranks(4).network("threads").run(|job| {
+    ///     let mine = 10 * job.rank();
+    ///     assert_eq!(job.exclusive_scan(mine, 0, ops::sum)?, [0, 0, 10, 30][job.rank()]);
+    ///     job.sync()
+    /// })
+    /// # }
+    /// ```
+    ///
+    /// # Source
+    /// `MPI_Exscan`.
+    #[track_caller]
+    pub fn exclusive_scan<T: Element>(&self, value: T, neutral: T, op: impl Fn(T, T) -> T) -> Result<T> {
+        located(move || Ok(self.all_gather(&[value])?.into_iter().take(self.member()).fold(neutral, op)))
+    }
+
+    /// Runs `f` on one member, and brings its value or its failure to all. Collective.
+    ///
+    /// # Errors
+    /// The error of `f`, in its own type on that member, as text on the others; a member that does not exist; the end of the job.
+    ///
+    /// # Examples
+    /// ```
+    /// use global_arrays::prelude::*;
+    /// # fn main() -> Result<(), Error> {
+    /// Launch::new().ranks(3).network("threads").run(|job| {
+    ///     let numbers: Vec<f64> = job.from_member(0, || Ok::<_, Error>("1 2 3".split(' ').flat_map(str::parse).collect()))?;
+    ///     assert_eq!(numbers, [1.0, 2.0, 3.0]);
+    ///     let failed = job.from_member(1, || "x".parse::<i32>().map_err(Error::other));
+    ///     assert!(failed.is_err()); // on every member
+    ///     job.sync()
+    /// })
+    /// # }
+    /// ```
+    #[doc(alias = "from_rank")]
+    #[track_caller]
+    pub fn from_member<R: Portable, E>(&self, member: usize, f: impl FnOnce() -> Result<R, E>) -> Result<R, E>
+    where
+        E: From<Error> + std::fmt::Display,
+    {
+        const OPERATION: &str = "from_member";
+        let (mut bytes, mut mine) = (Vec::new(), None);
+        if self.member() == member {
+            let value = f().and_then(|value| match value.write(&mut bytes) {
+                Ok(()) => Ok(value),
+                Err(error) => Err(Error::system(OPERATION, error).into()),
+            });
+            if let Err(error) = &value {
+                bytes = error.to_string().into_bytes();
+            }
+            mine = Some(value);
+        }
+        let there = located(|| {
+            self.check_root(OPERATION, member)?;
+            let mut facts = [bytes.len(), usize::from(matches!(mine, Some(Ok(_))))];
+            self.broadcast(member, &mut facts)?;
+            bytes.resize(facts[0], 0);
+            self.broadcast(member, &mut bytes)?;
+            Ok(facts[1] > 0)
+        });
+        let (is_value, mine) = (there?, mine);
+        mine.unwrap_or_else(|| {
+            let theirs = located(|| {
+                if !is_value {
+                    let what = format!("it failed on member {member}: {}", String::from_utf8_lossy(&bytes));
+                    return Err(Error::Mismatch { operation: OPERATION.into(), what });
+                }
+                R::read(&mut &bytes[..]).map_err(|error| Error::system(OPERATION, error))
+            });
+            Ok(theirs?)
+        })
+    }
+
+    /// Of the streams that members offer, the elements from one place to another of each that are wanted here, or none.
+    fn streams<T: Element>(&self, op: Op, stream: &[T], wanted: Vec<[usize; 2]>) -> Result<Vec<Vec<T>>> {
+        let longest = self.all_reduce_one(stream.len(), ops::max)?;
+        let mut lists: Vec<Vec<T>> = wanted.iter().map(|[start, end]| vec![T::zeroed(); end - start]).collect();
+        self.chunked::<T>(op, 0, longest, |post, range| {
+            post.offer(bytemuck::cast_slice(&stream[range.start.min(stream.len())..range.end.min(stream.len())]));
+            post.again()?;
+            let parts = wanted.iter().zip(&mut lists).enumerate().filter_map(|(member, (&[start, end], list))| {
+                let (from, to) = (range.start.max(start), range.end.min(end));
+                let part = if from < to { &mut list[from - start..to - start] } else { return None };
+                Some((member, (from - range.start) * size_of::<T>(), bytemuck::cast_slice_mut(part)))
+            });
+            post.fetch(parts)
+        })?;
+        Ok(lists)
+    }
+}

@@ -1,17 +1,18 @@
 //! The heat equation on a square plate whose left side is hot and whose other sides are cold.
 //!
-//! The program writes the state to `heat.npy`, and to `heat.vti` for ParaView. A later run resumes from `heat.npy`, with any number of
-//! ranks.
+//! The program writes the state to `heat.npy` in a folder, and to `heat.vti` for ParaView. A later run goes on from there, with any number
+//! of ranks.
 //!
 //! ```text
-//! GA_RANKS=2 cargo run --release --example heat -- 200
-//! GA_RANKS=3 cargo run --release --example heat -- 200 heat.npy
+//! GA_RANKS=2 cargo run --release --example heat -- my-folder 200
+//! GA_RANKS=3 cargo run --release --example heat -- my-folder 200
 //! ```
 
 use std::{
     env,
-    fs::File,
+    fs::{self, File},
     io::{self, BufWriter, Write},
+    path::{Path, PathBuf},
 };
 
 use global_arrays::prelude::*;
@@ -25,10 +26,13 @@ const HOT: f64 = 1.0;
 const COLD: f64 = 0.0;
 
 fn main() -> Result<(), Error> {
-    let usage = || Error::other("usage: heat STEPS [RESTART.npy]");
+    let usage = || Error::other("usage: heat FOLDER STEPS");
     let mut arguments = env::args().skip(1);
+    let folder = PathBuf::from(arguments.next().ok_or_else(usage)?);
     let steps: usize = arguments.next().ok_or_else(usage)?.parse().map_err(|_| usage())?;
-    let restart = arguments.next();
+    fs::create_dir_all(&folder).map_err(|error| Error::other(format!("cannot make {}: {error}", folder.display())))?;
+    let (state, image) = (folder.join("heat.npy"), folder.join("heat.vti"));
+    let resumes = state.exists();
     run(|job| {
         let field = |name| {
             let field = GlobalArray2::<f64>::builder(job, [N, N]).name(name).ghosts([1, 1]).corners(false);
@@ -40,8 +44,8 @@ fn main() -> Result<(), Error> {
             old.beyond_mut(1, Side::Low).fill(HOT);
             new.beyond_mut(1, Side::Low).fill(HOT);
         })?;
-        if let Some(file) = &restart {
-            old.read_npy(file)?;
+        if resumes {
+            old.read_npy(&state)?;
         }
 
         for _ in 0..steps {
@@ -55,10 +59,10 @@ fn main() -> Result<(), Error> {
             std::mem::swap(&mut old, &mut new);
         }
 
-        old.save_npy("heat.npy")?;
+        old.save_npy(&state)?;
         let mean = old.sum()? / old.len() as f64;
         if let Some(u) = old.get_on(0, ..)? {
-            write_vti("heat.vti", &u).map_err(|error| Error::other(format!("cannot write heat.vti: {error}")))?;
+            write_vti(&image, &u).map_err(|error| Error::other(format!("cannot write {}: {error}", image.display())))?;
             println!("{steps} steps by {} ranks; the mean temperature is {mean:.6}", job.size());
             if !u.iter().all(|u| (COLD..=HOT).contains(u)) {
                 return Err(Error::other("a temperature is below that of the cold sides or above that of the hot one"));
@@ -69,7 +73,7 @@ fn main() -> Result<(), Error> {
 }
 
 /// Writes an image for ParaView, as text.
-fn write_vti(path: &str, u: &Array2<f64>) -> io::Result<()> {
+fn write_vti(path: &Path, u: &Array2<f64>) -> io::Result<()> {
     let extent = format!("0 {} 0 {} 0 0", u.ncols() - 1, u.nrows() - 1);
     let mut file = BufWriter::new(File::create(path)?);
     writeln!(file, r#"<VTKFile type="ImageData" version="0.1" byte_order="LittleEndian">"#)?;

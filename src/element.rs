@@ -104,7 +104,7 @@ pub(crate) const fn numbers_of<T: Additive>() -> Option<usize> {
 /// A number: an element with all of arithmetic, for the array algebra.
 ///
 /// Integers, floats and `Complex` of floats. As a bound it brings num-traits' arithmetic and ndarray's `LinalgScalar`. So generic code
-/// needs it alone, also to call [`ndarray::Array2::dot`](ndarray::ArrayBase::dot). Integers wrap in operations of this crate; their
+/// needs it alone, also to call ndarray's `dot`. Integers wrap in operations of this crate; their
 /// operators, as everywhere, panic in a debug build.
 ///
 /// # Examples

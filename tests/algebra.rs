@@ -271,6 +271,45 @@ fn rows_columns_and_slabs_are_operands() {
     });
 }
 
+#[test]
+fn matrices_times_vectors() {
+    everywhere(|job| {
+        let extents = [14, 9];
+        for kind in 0..LAYOUTS {
+            let a = made::<f64>(job, extents, kind, 3)?;
+            let m = model::<f64>(extents, 3);
+            let x = GlobalArray1::<f64>::from_fn(job, [9], |i| i as f64 - 3.0)?;
+            let z = GlobalArray1::<f64>::builder(job, [14]).block_cyclic([3]).fill(2.0).create()?;
+            let (mx, mz) = (x.get(..)?, Array1::from_elem(14, 2.0));
+            let mut y = GlobalArray1::<f64>::builder(job, [14]).fill(f64::NAN).create()?;
+            y.matvec(2.0, &a, &x, 0.0)?;
+            same(&y, &(m.dot(&mx) * 2.0))?;
+            y.matvec(-1.0, &a, &x, 3.0)?;
+            same(&y, &(m.dot(&mx) * 5.0))?;
+            let mut w = GlobalArray1::<f64>::builder(job, [9]).tiled([2]).fill(1.0).create()?;
+            w.matvec(1.0, a.t(), &z, 1.0)?;
+            same(&w, &(m.t().dot(&mz) + 1.0))?;
+            // Patches with steps, and rows of a matrix as vectors.
+            let mut b = made::<f64>(job, [4, 14], (kind + 1) % LAYOUTS, 5)?;
+            let mut mb = model::<f64>([4, 14], 5);
+            b.at_mut(s![1, ..5]).matvec(1.0, a.at(s![2..12;2, ..;-3]), x.at(s![..;4]), -1.0)?;
+            let product = m.slice(s![2..12;2, ..;-3]).dot(&mx.slice(s![..;4])) - mb.slice(s![1, ..5]);
+            mb.slice_mut(s![1, ..5]).assign(&product);
+            same(&b, &mb)?;
+            w.matvec(1.0, a.at(s![..;-1, ..]).t(), b.at(s![3, ..]), 0.0)?;
+            same(&w, &m.slice(s![..;-1, ..]).t().dot(&mb.row(3)))?;
+            assert_eq!(a.trace()?, m.diag().sum());
+            let wrong = y.matvec(1.0, &a, &z, 0.0).expect_err("other shapes").to_string();
+            assert!(wrong.contains("14 x 9"), "{wrong}");
+        }
+        let none = GlobalArray2::<i64>::zeros(job, [0, 3])?;
+        let mut y = GlobalArray1::<i64>::from_fn(job, [3], |i| i as i64)?;
+        y.matvec(1, none.t(), &GlobalArray1::zeros(job, [0])?, 2)?;
+        assert_eq!((y.get(..)?.to_vec(), none.trace()?), (vec![0, 2, 4], 0));
+        Ok(())
+    });
+}
+
 /// Arrays of numbers are added number by number, also by owners whose memory is not mapped.
 #[test]
 fn vectors_are_elements() {

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use global_arrays::{algebra::Matmul, prelude::*, simulation::Work};
 use num_complex::Complex;
 
-use crate::larger;
 use crate::pairs::{Pair, Place, Shape, places};
 
 type C64 = Complex<f64>;
@@ -93,7 +92,7 @@ impl<'j> Calculators<'j> {
         };
         for pair in &self.pairs {
             let mut factor = block_of_overlap(&self.overlap, self.shape, *pair)?;
-            deviation = larger(deviation, from_identity(&factor, *pair));
+            deviation = ops::max_nan(deviation, from_identity(&factor, *pair));
             factor.mapv_inplace(|x| -0.5 * x);
             if pair.is_diagonal() {
                 factor.diag_mut().mapv_inplace(|x| x + 1.5);
@@ -117,7 +116,7 @@ impl<'j> Calculators<'j> {
     pub(crate) fn deviation(&self) -> Result<f64, Error> {
         self.pairs.iter().try_fold(0.0, |most, &pair| {
             let block = block_of_overlap(&self.overlap, self.shape, pair)?;
-            Ok(larger(most, from_identity(&block, pair)))
+            Ok(ops::max_nan(most, from_identity(&block, pair)))
         })
     }
 
@@ -142,7 +141,7 @@ fn block_of_overlap(overlap: &GlobalArray<C64, Ix2>, shape: Shape, pair: Pair) -
 /// The largest element of a block of S less the identity.
 fn from_identity(block: &Array2<C64>, pair: Pair) -> f64 {
     let identity = |i, j| if pair.is_diagonal() && i == j { ONE } else { ZERO };
-    block.indexed_iter().fold(0.0, |most, ((i, j), &x)| larger(most, (x - identity(i, j)).norm()))
+    block.indexed_iter().fold(0.0, |most, ((i, j), &x)| ops::max_nan(most, (x - identity(i, j)).norm()))
 }
 
 #[cfg(test)]

@@ -114,7 +114,7 @@ fn rank_main(job: &Job, arguments: &Arguments, shape: Shape) -> Result<(), Error
     };
     calculators.overlap()?;
     deviations.push(calculators.deviation()?);
-    job.all_reduce(&mut deviations, larger)?;
+    job.all_reduce(&mut deviations, ops::max_nan)?;
     let max_error = reference::compare(job, shape, arguments.iterations, &mut calculators)?;
     let report = Report { shape, ranks: job.size(), network: job.network().to_owned(), seconds, deviations, max_error, reached };
     arguments.start.report(job, &report, &report.json())?;
@@ -128,11 +128,6 @@ fn rank_main(job: &Job, arguments: &Arguments, shape: Shape) -> Result<(), Error
     }
 }
 
-/// The larger of two; what is not a number stays so.
-fn larger(a: f64, b: f64) -> f64 {
-    if a.is_nan() || a >= b { a } else { b }
-}
-
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory;
@@ -142,11 +137,5 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Arguments::command().debug_assert();
-    }
-
-    #[test]
-    fn what_is_not_a_number_is_not_lost() {
-        assert!(larger(f64::NAN, 1.0).is_nan() && larger(1.0, f64::NAN).is_nan());
-        assert_eq!((larger(1.0, 2.0), larger(2.0, 1.0)), (2.0, 2.0));
     }
 }

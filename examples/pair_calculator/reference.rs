@@ -7,7 +7,6 @@ use global_arrays::prelude::*;
 use num_complex::Complex;
 
 use crate::calculator::Calculators;
-use crate::larger;
 use crate::pairs::Shape;
 
 type Matrix = Array2<Complex<f64>>;
@@ -30,14 +29,14 @@ pub(crate) fn compare(job: &Job, shape: Shape, iterations: usize, calculators: &
             for (k, found) in part.block_mut(&block).outer_iter().enumerate() {
                 let expected = rows.dot(&first_states(shape, start[0] + k));
                 let expected = expected.slice(s![.., start[2]..start[2] + count[2]]);
-                difference = found.iter().zip(expected).fold(difference, |most, (a, b)| larger(most, (a - b).norm()));
-                largest = expected.iter().fold(largest, |most, x| larger(most, x.norm()));
+                difference = found.iter().zip(expected).fold(difference, |most, (a, b)| ops::max_nan(most, (a - b).norm()));
+                largest = expected.iter().fold(largest, |most, x| ops::max_nan(most, x.norm()));
             }
         }
         [difference, largest]
     })?;
     let mut both = [difference, largest];
-    job.all_reduce(&mut both, larger)?;
+    job.all_reduce(&mut both, ops::max_nan)?;
     Ok(both[0] / both[1])
 }
 

@@ -146,19 +146,14 @@ fn relax(
             for ((i, j, k), &u) in part.view().indexed_iter() {
                 let first = mode.first((start[0] + i, start[1] + j, start[2] + k));
                 for (error, factor) in errors.iter_mut().zip([mode.decay(sweeps), mode.heat(sweeps)]) {
-                    *error = larger(*error, (u - factor * first).abs());
+                    *error = ops::max_nan(*error, (u - factor * first).abs());
                 }
             }
         }
         errors
     })?;
-    let (iteration, heat) = (job.all_reduce_one(errors[0], larger)?, job.all_reduce_one(errors[1], larger)?);
+    let (iteration, heat) = (job.all_reduce_one(errors[0], ops::max_nan)?, job.all_reduce_one(errors[1], ops::max_nan)?);
     Ok((Run { elapsed, errors: Some(Errors { iteration, heat }) }, x))
-}
-
-/// The larger of two; unlike `f64::max`, it keeps what is not a number, in either place.
-fn larger(a: f64, b: f64) -> f64 {
-    if a.is_nan() || a >= b { a } else { b }
 }
 
 /// The distance from the heat equation at one time on grids of which each has half the spacing of the one before. Collective.
@@ -188,8 +183,8 @@ mod tests {
 
     #[test]
     fn what_is_not_a_number_is_not_lost() {
-        assert!([f64::NAN, 1.0].into_iter().fold(0.0, larger).is_nan());
-        assert!([1.0, f64::NAN, 0.5, 2.0].into_iter().fold(0.0, larger).is_nan());
-        assert_eq!([1.0, 2.0, 0.5].into_iter().fold(0.0, larger), 2.0);
+        assert!([f64::NAN, 1.0].into_iter().fold(0.0, ops::max_nan).is_nan());
+        assert!([1.0, f64::NAN, 0.5, 2.0].into_iter().fold(0.0, ops::max_nan).is_nan());
+        assert_eq!([1.0, 2.0, 0.5].into_iter().fold(0.0, ops::max_nan), 2.0);
     }
 }

@@ -12,7 +12,6 @@
 use global_arrays::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use crate::cases::larger;
 use crate::field::Team;
 use crate::newton::{Newton, Work};
 use crate::problem::Problem;
@@ -177,7 +176,7 @@ fn take_step(
     *time = if dt == left { until } else { *time + dt };
     let error = sums.storage_gain - sums.inflow;
     marched.steps += 1;
-    marched.balance = larger(marched.balance, sums.balance(newton.tolerance));
+    marched.balance = ops::max_nan(marched.balance, sums.balance(newton.tolerance));
     marched.balance_volume += error * dt;
     marched.inflow_volume += sums.inflow * dt;
     marched.moved += sums.throughput * dt;

@@ -41,7 +41,7 @@
 //! | `GA_Cluster_nnodes`, `GA_Cluster_proc_nodeid` | `job.nodes()`, `job.node_of(rank)` | also on a group, whose members they count and take |
 //! | `GA_MPI_Comm`, `GA_MPI_Comm_pgroup_default` | – | the reverse: the program passes a communicator to `Launch::run_on` (feature `mpi`), which runs a job on it |
 //! | `GA_Error` | return an `Err` from the body, or panic | ends the job on all ranks, with rank and cause, and a non-zero exit status |
-//! | `GA_Wtime` | `std::time::Instant` | |
+//! | `GA_Wtime` | `job.now()` | the virtual time of a simulated network, else real time |
 //!
 //! # Creating and asking
 //!
@@ -99,7 +99,7 @@
 //! |---|---|---|
 //! | `GA_Sync`, `GA_Pgroup_sync` | `job.sync()`, `group.sync()` | a fence of everything that members issued, and a barrier. If a transfer failed, the sync fails on all members |
 //! | `GA_Msg_sync` | `group.barrier()` | completes nothing |
-//! | `GA_Init_fence`, `GA_Fence` | `a.fence()`, `job.fence(rank)` | needs no `GA_Init_fence`; for one array or one target |
+//! | `GA_Init_fence`, `GA_Fence` | `a.fence()`, `group.fence(member)` | needs no `GA_Init_fence`; for one array or one target |
 //! | `GA_Mask_sync` | – | one-sided calls have no hidden sync to mask; collective calls always sync |
 //! | `GA_Create_mutexes`, `GA_Lock`, `GA_Unlock` | [`Locks`](crate::Locks)`::with_count(job, n)?`, `let guard = locks.lock(k)?` | any number of sets, and distinct locks. (GA 5.9.2 computes a lock's location from the number of locks instead of the lock's index, so all locks are one.) Dropping the guard releases the lock; the next holder sees the last one's writes |
 //! | – | [`Signal`](crate::Signal), `a.put_signal(patch, &view, signal.at(member, index))` | the data are visible before the signal |
@@ -116,8 +116,8 @@
 //! | `GA_Pgroup_get_default`, `GA_Pgroup_set_default`, `GA_Pgroup_get_world` | – | pass `&group` or `job` |
 //! | `GA_Pgroup_nodeid`, `GA_Pgroup_nnodes` | `group.member()`, `group.size()` | |
 //! | `GA_Pgroup_absolute_id` | `group.rank_of(member)` | the other way: `group.member_of(rank)` |
-//! | `GA_Brdcst`, `GA_Pgroup_brdcst` | `group.broadcast(root, &mut data)` | |
-//! | `GA_Dgop`, `GA_Igop`, `GA_Pgroup_dgop`, … | `group.all_reduce(&mut data, ops::sum)` | a function in [`ops`](crate::ops), or any closure of two elements; bitwise equal results on all members. Also `reduce`, `gather`, `all_gather`, `all_to_all`, which GA lacks |
+//! | `GA_Brdcst`, `GA_Pgroup_brdcst` | `group.broadcast(root, &mut data)` | of what one member computes or reads, with its failure: `group.from_member(0, \|\| ..)` |
+//! | `GA_Dgop`, `GA_Igop`, `GA_Pgroup_dgop`, … | `group.all_reduce(&mut data, ops::sum)` | a function in [`ops`](crate::ops), or any closure of two elements; bitwise equal results on all members. Also `reduce`, `gather`, `all_gather`, `all_to_all`, their forms for lists of any lengths (`all_to_all_v`, …) and `exclusive_scan`, which GA lacks |
 //!
 //! # Whole arrays and patches
 //!
@@ -128,19 +128,19 @@
 //! |---|---|---|
 //! | `GA_Zero`, `GA_Fill`, `NGA_Fill_patch`, `NGA_Zero_patch` | `a.zero()`, `a.fill(x)`, `a.at_mut(patch).fill(x)` | at creation: `.zeros()`, `.fill(x)` |
 //! | `GA_Copy` | `b.assign(&a)` | the target always comes first |
-//! | `NGA_Copy_patch` | `b.at_mut(patch).assign(a.at(a_patch))`, transposed: `a.at(a_patch).t()` | patches of equal shape; no reshape |
+//! | `NGA_Copy_patch` | `b.at_mut(patch).assign(a.at(a_patch))`, transposed: `a.at(a_patch).t()` | patches of equal shape, after a single index has removed its axis: `x.assign(a.at(s![3, ..]))`; no other reshape |
 //! | `GA_Scale`, `NGA_Scale_patch` | `a.scale(alpha)`, `a.at_mut(patch).scale(alpha)` | |
-//! | `GA_Add`, `NGA_Add_patch` | `c.assign_sum(alpha, &a, beta, &b)`, `c.at_mut(patch).assign_sum(alpha, a.at(..), beta, b.at(..))` | `c` must differ from `a` and `b`; in place, use `c.scaled_add(alpha, &a)` |
-//! | `GA_Add_constant` | `a.add_constant(x)` | |
+//! | `GA_Add`, `NGA_Add_patch` | `c.assign_sum(alpha, &a, beta, &b)`, `c.at_mut(patch).assign_sum(alpha, a.at(..), beta, b.at(..))` | `c` must differ from `a` and `b`; in place, use `c.axpby(alpha, &a, beta)` or `c.scaled_add(alpha, &a)` |
+//! | `GA_Add_constant`, `GA_Add_constant_patch` | `a.add_constant(x)`, `a.at_mut(patch).add_constant(x)` | |
 //! | `GA_Ddot`, `NGA_Ddot_patch` | `a.dot(&b)`, `a.at(patch).dot(b.at(b_patch))` | transposed: `b.at(b_patch).t()` |
-//! | `GA_Norm_infinity`, `GA_Norm1` | `a.norm_infinity()`, `a.norm_1()` | also `norm_frobenius`, `max_abs`, `sum`, and `reduce` with a closure |
+//! | `GA_Norm_infinity`, `GA_Norm1` | `a.norm_infinity()`, `a.norm_1()` | also `norm_frobenius`, `max_abs`, `sum`, and `reduce`, `map_reduce`, `map_reduce_indexed` with closures; of patches: `a.at(patch).sum()` |
 //! | `NGA_Select_elem` | `a.argmin()`, `a.argmax()` | of equal elements the first in row-major order; NaN precedes all others |
-//! | `GA_Elem_multiply` | `c.assign_product(&a, &b)` | |
-//! | `GA_Abs_value`, `GA_Recip`, `GA_Elem_divide`, `GA_Elem_maximum`, `GA_Elem_minimum`, … | `a.map(\|x\| 1.0 / x)`, `c.assign_zip(&a, &b, f64::max)` | any closure; `map_indexed` also passes the index |
+//! | `GA_Elem_multiply` | `c.assign_product(&a, &b)` | in place: `c.zip_with(&a, \|c, a\| c * a)` |
+//! | `GA_Abs_value`, `GA_Recip`, `GA_Elem_divide`, `GA_Elem_maximum`, `GA_Elem_minimum`, … | `a.map(\|x\| 1.0 / x)`, `c.assign_zip(&a, &b, f64::max)` | any closure, in place (`zip_with`, `zip_with2`) and on patches; `map_indexed` also passes the index |
 //! | `GA_Transpose` | `b.assign(a.t())` | |
 //! | `GA_Symmetrize` | `a.symmetrize()` | in place; NWChem's `ga_antisymmetrize` is `a.antisymmetrize()` |
-//! | `GA_Dgemm`, `NGA_Matmul_patch` | `c.matmul(alpha, &a, &b, beta)`, `c.at_mut(patch).matmul(alpha, a.at(..), b.at(..), beta)` | transposes: `a.t()`; needs no external BLAS; the feature `blas` uses one |
-//! | `GA_Get_diag`, `GA_Set_diagonal`, `GA_Add_diagonal`, `GA_Shift_diagonal` | `a.diagonal()`, `a.set_diagonal(..)`, `a.add_diagonal(..)`, `a.shift_diagonal(x)` | |
+//! | `GA_Dgemm`, `NGA_Matmul_patch` | `c.matmul(alpha, &a, &b, beta)`, `c.at_mut(patch).matmul(alpha, a.at(..), b.at(..), beta)` | transposes: `a.t()`; needs no external BLAS; the feature `blas` uses one. With a vector: `y.matvec(alpha, &a, &x, beta)` |
+//! | `GA_Get_diag`, `GA_Set_diagonal`, `GA_Add_diagonal`, `GA_Shift_diagonal` | `a.diagonal()`, `a.set_diagonal(..)`, `a.add_diagonal(..)`, `a.shift_diagonal(x)` | NWChem's `ga_trace_diag` is `a.trace()` |
 //! | `GA_Scale_rows`, `GA_Scale_cols` | `a.scale_rows(..)`, `a.scale_cols(..)` | |
 //! | `GA_Print`, `NGA_Print_patch` | `a.write_to(&mut out)`, `a.at(patch).write_to(&mut out)` | collective; the group's first member writes |
 //! | `GA_Summarize`, `GA_Print_distribution` | `a.summary()` | local |

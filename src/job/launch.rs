@@ -183,7 +183,7 @@ impl Launch {
     }
 
     /// Writes a timeline of all ranks into a file when the job ends successfully: calls with their waits, and the computing that
-    /// [`simulation::Simulation::work`] declares. Its name ends in `.json`; <https://ui.perfetto.dev> shows it.
+    /// [`Simulation::work`](crate::simulation::Simulation::work) declares. Its name ends in `.json`; <https://ui.perfetto.dev> shows it.
     ///
     /// All ranks together keep the first million slices of time, at some 150 bytes each, and as much again while they are written; a line says
     /// how many are missing. Elements of mapped memory have no slices, but take the longer path that `stats` takes, some 50 ns more each.
@@ -230,10 +230,10 @@ impl Launch {
 
     /// What computing takes over a simulated network:
     ///
-    /// * `declared`: what the program says by [`simulation::Simulation::work`], at the speed of the modelled processor.
+    /// * `declared`: what the program says by [`Simulation::work`](crate::simulation::Simulation::work), at the speed of the modelled processor.
     /// * `measured`, or `measured:2.5`: what each rank takes here between its calls, times a factor. Not the same in each run.
     /// * `zero`: no time. What remains is communication.
-    /// * `skip`: what the program says, but it computes nothing; see [`simulation::Simulation::skips`].
+    /// * `skip`: what the program says, but it computes nothing; see [`Simulation::skips`](crate::simulation::Simulation::skips).
     pub fn computing(mut self, name: impl Into<String>) -> Self {
         self.computing = Some(name.into());
         self

@@ -331,6 +331,20 @@ impl<T: Additive> Part<'_, T> {
 }
 
 impl<T: Number> Part<'_, T> {
+    /// Σ xᵢyᵢ without conjugation, of as many elements from `at` on as there are private ones.
+    pub(crate) fn dot_with(&self, at: usize, y: &[T]) -> T {
+        self.check(at, y.len());
+        // SAFETY: inside the part, and a private slice.
+        unsafe { kernels::dot(self.base.add(at), y.as_ptr(), y.len()) }
+    }
+
+    /// Adds `alpha` times the elements from `at` on to private ones.
+    pub(crate) fn add_scaled_to(&self, at: usize, alpha: T, y: &mut [T]) {
+        self.check(at, y.len());
+        // SAFETY: inside the part, and a private slice, which is borrowed exclusively.
+        unsafe { kernels::accumulate(y.as_mut_ptr(), self.base.add(at), y.len(), alpha) }
+    }
+
     /// Σ xᵢyᵢ without conjugation.
     pub(crate) fn dot(&self, y: &Part<'_, T>) -> T {
         assert_eq!(y.len, self.len, "lengths of two parts");

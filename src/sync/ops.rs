@@ -24,6 +24,20 @@ pub fn max<T: PartialOrd>(a: T, b: T) -> T {
     if b > a { b } else { a }
 }
 
+/// Minimum; NaN if either is, so that no failure of a program is lost in a reduction.
+pub fn min_nan<T: PartialOrd + Copy>(a: T, b: T) -> T {
+    if b < a || is_nan(b) { b } else { a }
+}
+
+/// Maximum; NaN if either is.
+pub fn max_nan<T: PartialOrd + Copy>(a: T, b: T) -> T {
+    if b > a || is_nan(b) { b } else { a }
+}
+
+fn is_nan<T: PartialOrd + Copy>(x: T) -> bool {
+    x.partial_cmp(&x).is_none()
+}
+
 /// The value of larger magnitude.
 pub fn abs_max<T: Number>(a: T, b: T) -> T {
     if b.magnitude() > a.magnitude() { b } else { a }
@@ -47,4 +61,18 @@ pub fn or<T: std::ops::BitOr<Output = T>>(a: T, b: T) -> T {
 /// Bitwise exclusive or.
 pub fn xor<T: std::ops::BitXor<Output = T>>(a: T, b: T) -> T {
     a ^ b
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_a_number_is_not_lost() {
+        for (a, b) in [(f64::NAN, 1.0), (1.0, f64::NAN), (f64::NAN, f64::NAN)] {
+            assert!(max_nan(a, b).is_nan() && min_nan(a, b).is_nan(), "{a} and {b}");
+        }
+        assert_eq!([max_nan(1.0, 2.0), max_nan(2.0, 1.0), min_nan(1.0, 2.0), min_nan(2.0, 1.0)], [2.0, 2.0, 1.0, 1.0]);
+        assert!([1.0, f64::NAN, 0.5, 2.0].into_iter().fold(0.0, max_nan).is_nan());
+    }
 }

@@ -18,7 +18,7 @@ use std::path::Path;
 
 use global_arrays::prelude::*;
 
-use super::{Case, Check, Curve, Verdict, beside, larger, read};
+use super::{Case, Check, Curve, Verdict, beside, read};
 use crate::cli::{Arguments, Cells};
 use crate::grid::{Axis, Grid};
 use crate::march::{Marched, Schedule};
@@ -240,7 +240,7 @@ impl Case for Infiltration {
             .enumerate()
             .map(|(k, &head)| (HEIGHT * k as f64 / PROFILE_STEPS as f64, pressure(head)))
             .collect();
-        let worst = |errors: &mut dyn Iterator<Item = f64>| errors.fold(0.0, larger);
+        let worst = |errors: &mut dyn Iterator<Item = f64>| errors.fold(0.0, ops::max_nan);
         let at = |height: f64| along(&ours, height.clamp(0.5 * axis.width(0), HEIGHT - 0.5 * axis.width(0)));
         let outside = |&(height, value): &(f64, f64)| {
             let (a, b) = (at(height - 0.5 * REFERENCE_SPACING), at(height + 0.5 * REFERENCE_SPACING));

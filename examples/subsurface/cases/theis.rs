@@ -16,7 +16,7 @@ use std::path::Path;
 
 use global_arrays::prelude::*;
 
-use super::{Case, Check, Curve, Verdict, beside, larger, read};
+use super::{Case, Check, Curve, Verdict, beside, read};
 use crate::cli::{Arguments, Cells};
 use crate::grid::{Axis, Grid};
 use crate::march::{Marched, Schedule};
@@ -235,9 +235,9 @@ impl Case for Theis {
             rows.push(vec![point.radius, point.time, point.drawdown, axis, diagonal]);
             for computed in [axis, diagonal] {
                 let error = (computed - point.drawdown).abs();
-                largest = larger(largest, error);
+                largest = ops::max_nan(largest, error);
                 if point.drawdown >= 0.1 * UNIT {
-                    relative = larger(relative, error / point.drawdown);
+                    relative = ops::max_nan(relative, error / point.drawdown);
                 }
             }
         }

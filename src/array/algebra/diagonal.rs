@@ -9,6 +9,7 @@ use crate::{
     element::{Element, Number},
     error::Result,
     memory::part::Part,
+    sync::ops,
 };
 
 /// # Diagonals of matrices
@@ -99,6 +100,22 @@ impl<T: Number> GlobalArray<T, Ix2> {
         located(move || {
             self.check_list("add_diagonal", self.diagonal_len(), values)?;
             self.on_diagonal("add_diagonal", |part, at, i| part.store(at, part.load(at).plus(values[i])))
+        })
+    }
+
+    /// Σ aᵢᵢ. Collective; the result is bitwise equal on all members.
+    ///
+    /// # Errors
+    /// Same as [`fill`](Self::fill).
+    ///
+    /// # Source
+    /// `ga_trace_diag` of NWChem.
+    #[track_caller]
+    pub fn trace(&self) -> Result<T> {
+        located(move || {
+            let mut sum = T::ZERO;
+            self.on_diagonal("trace", |part, at, _| sum = sum.plus(part.load(at)))?;
+            self.group.all_reduce_one(sum, ops::sum)
         })
     }
 

@@ -6,6 +6,7 @@
 //! | `patch` | patches as operands and results |
 //! | `copy`, `transpose` | copies of any distribution |
 //! | `reduce`, `select` | sums, norms, products, extremes |
+//! | `matvec` | products of a matrix and a vector |
 //! | `diagonal` | diagonals; scaling of rows and columns |
 //! | `symmetrize` | symmetric and antisymmetric parts |
 //! | `show` | arrays as text |
@@ -39,6 +40,8 @@ mod copy;
 mod transpose;
 
 mod symmetrize;
+
+mod matvec;
 
 mod diagonal;
 

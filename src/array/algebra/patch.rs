@@ -419,7 +419,7 @@ impl<T: Element, D: Dimension, S: Dimension> PatchMut<'_, T, D, S> {
         located(move || self.resolve("map_indexed")?.map_indexed(f))
     }
 
-    fn resolve(&self, operation: &'static str) -> Result<Operand<'_, T, D, S>> {
+    pub(super) fn resolve(&self, operation: &'static str) -> Result<Operand<'_, T, D, S>> {
         match &self.selection {
             Ok(selection) => Ok(Operand { array: self.array, selection: selection.clone(), transposed: false, whole: None }),
             Err(error) => Err(self.array.patch_error(operation, error.clone())),

@@ -110,7 +110,7 @@ impl<T: Element, D: Dimension, S: Dimension> Operand<'_, T, D, S> {
     where
         T: Number,
     {
-        self.map_reduce(T::Real::ZERO, T::magnitude, larger)
+        self.map_reduce(T::Real::ZERO, T::magnitude, ops::max_nan)
     }
 
     pub(super) fn norm_frobenius(&self) -> Result<T::Real>
@@ -296,7 +296,7 @@ impl<T: Number> GlobalArray<T, Ix2> {
         });
         self.leave(operation, Ok(()))?;
         self.group.all_reduce(&mut sums, |a: f64, b| a + b)?;
-        Ok(real(sums.into_iter().fold(0.0, larger)))
+        Ok(real(sums.into_iter().fold(0.0, ops::max_nan)))
     }
 }
 
@@ -308,9 +308,4 @@ fn wide<T: Number>(x: T) -> f64 {
 /// A sum of magnitudes as the magnitude of an element.
 fn real<R: Float>(sum: f64) -> R {
     NumCast::from(sum).unwrap_or_else(R::nan)
-}
-
-/// The larger; NaN if either is.
-fn larger<R: Float>(a: R, b: R) -> R {
-    if b > a || b.is_nan() { b } else { a }
 }

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! No memory is mapped: every operation is a message, and takes the time that the model says (`soft::model`). Computation takes the
-//! time that the program says ([`Job::work`](crate::Job::work)). Runs with the same seed take the same steps at the same times.
+//! time that the program says ([`Simulation::work`](crate::simulation::Simulation::work)). Runs with the same seed take the same steps at the same times.
 //!
 //! | file | contents |
 //! |---|---|

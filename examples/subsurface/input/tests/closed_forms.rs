@@ -7,7 +7,7 @@ use clap::Parser;
 use global_arrays::prelude::*;
 
 use super::{posed, posed_with};
-use crate::cases::{Case, larger};
+use crate::cases::Case;
 use crate::cli::Arguments;
 use crate::field::Team;
 use crate::grid::Grid;
@@ -82,7 +82,7 @@ fn errors_of_tracy(grid: &Grid, solution: &[(f64, Array3<f64>)], conductivity: f
     let error = |time: f64, ((i, j, k), head): ((usize, usize, usize), &f64)| {
         (head - tracy(conductivity, time, middle(grid, [i, j, k]))).abs()
     };
-    solution.iter().map(|(time, heads)| heads.indexed_iter().map(|cell| error(*time, cell)).fold(0.0, larger)).collect()
+    solution.iter().map(|(time, heads)| heads.indexed_iter().map(|cell| error(*time, cell)).fold(0.0, ops::max_nan)).collect()
 }
 
 /// The errors with a number of cells along each axis, against the closed form for K and for 1.1·K.
@@ -146,9 +146,9 @@ fn error_of_hantush(rows: &[Vec<f64>], leakage: f64) -> f64 {
             let exact = pumped / (4.0 * PI * transmissivity) * well_function(u, radius / leakage);
             (head + exact).abs()
         };
-        [5.0, 20.0, 100.0, 200.0].into_iter().zip([1, 4, 7, 10].map(|column| row[column])).map(at).fold(0.0, larger)
+        [5.0, 20.0, 100.0, 200.0].into_iter().zip([1, 4, 7, 10].map(|column| row[column])).map(at).fold(0.0, ops::max_nan)
     };
-    rows.iter().filter(|row| row[0] > 60.0).map(error).fold(0.0, larger)
+    rows.iter().filter(|row| row[0] > 60.0).map(error).fold(0.0, ops::max_nan)
 }
 
 /// Drawdown goes up to 6 m. A leakage factor of 190 m in place of 200 m would be found out.

@@ -27,7 +27,8 @@ impl<T: bytemuck::Pod + Send + Sync> Element for T {}
 
 /// An element that can be added, and multiplied by a number: what accumulates, sums and `zeros` need.
 ///
-/// Implemented for [`Number`]s and for arrays of additive elements, such as `[f64; 3]`. A struct of your own joins by an `impl`.
+/// Implemented for [`Number`]s and for arrays of additive elements, such as `[f64; 3]`. A struct of your own joins by an `impl`. Sums and
+/// other reductions take elements up to 64 KiB in a group of up to 64 members, and up to 4 KiB in a larger one.
 ///
 /// # Examples
 /// ```

@@ -7,6 +7,15 @@ use num_complex::Complex;
 
 use crate::memory::large_pages;
 
+/// Reads a value that is all there is.
+pub(crate) fn read_whole<R: Portable>(mut from: impl Read) -> io::Result<R> {
+    let value = R::read(&mut from)?;
+    match from.read(&mut [0])? {
+        0 => Ok(value),
+        _ => Err(io::Error::other(format!("the `Portable` of {} reads less than it writes", std::any::type_name::<R>()))),
+    }
+}
+
 /// A value that crosses from one rank to others, or to the process that called [`run`](crate::run): `()`, numbers, `bool`, `char`,
 /// `String`, and arrays, vectors, ndarray's arrays, options and tuples of these.
 ///
@@ -96,7 +105,8 @@ macro_rules! numbers {
                 to.write_all(bytemuck::cast_slice(values))
             }
             fn read_all(count: usize, from: &mut dyn Read) -> io::Result<Vec<Self>> {
-                let mut values = bytemuck::zeroed_vec(count);
+                let too_many = |()| io::Error::other(format!("{count} values are more than memory holds"));
+                let mut values = bytemuck::try_zeroed_vec(count).map_err(too_many)?;
                 large_pages::wish(&mut values);
                 from.read_exact(bytemuck::cast_slice_mut(&mut values))?;
                 Ok(values)
@@ -154,6 +164,11 @@ impl<T: Portable, const N: usize> Portable for [T; N] {
     }
     fn write_all(values: &[Self], to: &mut dyn Write) -> io::Result<()> {
         T::write_all(values.as_flattened(), to)
+    }
+    fn read_all(count: usize, from: &mut dyn Read) -> io::Result<Vec<Self>> {
+        let all = count.checked_mul(N).ok_or_else(|| io::Error::other("more values than can be counted"))?;
+        let mut values = T::read_all(all, from)?.into_iter();
+        Ok((0..count).map(|_| std::array::from_fn(|_| values.next().expect("as many as were read"))).collect())
     }
 }
 
@@ -233,6 +248,17 @@ mod tests {
         if !bytes.is_empty() {
             assert!(R::read(&mut &bytes[..bytes.len() - 1]).is_err(), "{value:?} without its last byte");
         }
+    }
+
+    #[test]
+    fn what_does_not_fit_is_an_error() {
+        let mut bytes = Vec::new();
+        (-1_i64, 0.5).write(&mut bytes).unwrap();
+        let error = read_whole::<Vec<f64>>(&bytes[..]).unwrap_err().to_string();
+        assert!(error.contains("18446744073709551615 values"), "{error}");
+        assert!(read_whole::<Vec<[f64; 3]>>(&bytes[..]).is_err() && read_whole::<String>(&bytes[..]).is_err());
+        let error = read_whole::<i64>(&bytes[..]).unwrap_err().to_string();
+        assert!(error.contains("reads less than it writes"), "{error}");
     }
 
     #[test]

@@ -104,6 +104,8 @@ fn elementwise<T: Number>(job: &Job, extents: [usize; 2]) -> Outcome {
             a.axpby(three, &y, two)?;
             let sum = |x: T, y: T| two.scaled(x).plus(x.scaled(y)).scaled(two).plus(y.scaled(three));
             same(&a, &zip(&sum))?;
+            a.axpby(three, &y, T::ZERO)?;
+            same(&a, &my.mapv(|y| y.scaled(three)))?;
             a.assign_map(&x, |x| x.plus(T::ONE))?;
             a.zip_with(&y, T::scaled)?;
             same(&a, &zip(&|x, y| x.plus(T::ONE).scaled(y)))?;
@@ -248,6 +250,9 @@ fn rows_columns_and_slabs_are_operands() {
             assert_eq!(a.at(s![3, ..]).max_abs()?, m.row(3).iter().fold(0.0, |a: f64, b| a.max(b.abs())));
             assert_eq!(a.at(s![.., 4]).argmin()?, first_best(&m.column(4).to_owned(), f64::lt));
             assert_eq!(a.at(s![2..8, ..;-2]).argmax()?, first_best(&m.slice(s![2..8, ..;-2]).to_owned(), f64::gt));
+            // Most numbers are there more than once: the first is another one if the axes are reversed.
+            assert_eq!(a.t().argmin()?, first_best(&m.t().to_owned(), f64::lt));
+            assert_eq!(a.at(s![2..8, ..;-2]).t().argmax()?, first_best(&m.slice(s![2..8, ..;-2]).t().to_owned(), f64::gt));
             let places = |index: (usize, usize), x: f64| [x, x * index.0 as f64, x * index.1 as f64];
             let plus = |a: [f64; 3], b| a.plus(b);
             let of_model = |m: ndarray::ArrayView2<'_, f64>| m.indexed_iter().fold([0.0; 3], |a, (i, &x)| a.plus(places(i, x)));
@@ -327,6 +332,12 @@ fn vectors_are_elements() {
         let x = GlobalArray2::<[f64; 3]>::builder(job, [5, 6]).fill([1.0; 3]).create()?;
         a.axpby(2.0, &x, 0.0)?;
         a.scale(1.5)?;
+        // Beyond the buffers of an accumulate.
+        let mut wide = GlobalArray1::<[f64; 10_000]>::builder(job, 3).create()?;
+        wide.owner_epoch(|mut part| part.iter_mut().for_each(|x| x.fill(0.0)))?;
+        wide.accumulate(1..3, 0.5, &Array1::from_elem(2, [1.0; 10_000]))?;
+        job.sync()?;
+        assert!(wide.get(2..3)?.iter().flatten().all(|&x| x == 0.5 * ranks));
         a.add_constant([0.0, 1.0, 2.0])?;
         assert_eq!(a.get([3, 3].map(|i| i..i + 1))?[[0, 0]], [3.0, 4.0, 5.0]);
         Ok(())
@@ -438,6 +449,10 @@ fn norms_and_reductions() {
             a.at_mut(s![3, 4]).fill(f64::NAN)?;
             assert!(a.norm_1()?.is_nan() && a.norm_infinity()?.is_nan() && a.max_abs()?.is_nan());
         }
+        let mut old = GlobalArray1::<f64>::builder(job, [50]).fill(f64::NAN).create()?;
+        old.axpby(2.0, &GlobalArray1::from_fn(job, [50], |i| i as f64)?, 0.0)?;
+        old.at_mut(s![3..;2]).axpby(2.0, GlobalArray1::from_fn(job, [50], |i| i as f64)?.at(s![3..;2]), 0.0)?;
+        assert_eq!(old.sum()?, 49.0 * 50.0);
         let mut v = GlobalArray::<Complex<f64>, Ix1>::builder(job, [50]).block_cyclic([4]).create()?;
         v.fill(Complex::new(3.0, -4.0))?;
         assert_eq!((v.norm_1()?, v.norm_infinity()?), (250.0, 5.0));

@@ -143,9 +143,9 @@ impl<T, D: Dimension> GlobalArray<T, D> {
             let mut extents = D::zeros(shape.len());
             extents.slice_mut().copy_from_slice(&shape);
             let array = Self::builder(group, extents).create()?;
-            let put = mine.map_or(Ok(()), |mine| array.put(.., &mine));
-            group.sync()?;
-            put.map(|()| array)
+            let put = mine.map_or(Ok(()), |mine| array.put(.., &mine)).and_then(|()| group.fence_all(Op::Algebra));
+            array.leave("from_member", put)?;
+            Ok(array)
         });
         Ok(created?)
     }

@@ -6,7 +6,7 @@ use ndarray::{ArrayViewMut, Axis, Dimension, IntoDimension, ShapeBuilder, Slice,
 
 use super::{GhostPart, GhostPartMut, OwnedPart, OwnedPartMut};
 use crate::{
-    distribution::{Block, Blocks, Distribution, Side},
+    distribution::{Block, Blocks, Boundary, Distribution, Side},
     element::Element,
 };
 
@@ -31,7 +31,8 @@ impl<T: Element, D: Dimension> Cells<'_, T, D> {
     #[track_caller]
     pub fn near<const N: usize>(&self, index: impl IntoDimension<Dim = D>, offset: [isize; N]) -> T {
         let index = index.into_dimension();
-        assert_eq!(index.ndim(), N, "an offset has as many numbers as the array has axes");
+        let axes = self.shape.ndim();
+        assert!(index.ndim() == axes && N == axes, "an index and an offset have as many numbers as the array has axes, {axes}");
         let mut at = 0;
         for (axis, offset) in offset.into_iter().enumerate() {
             let local = index[axis].wrapping_sub(self.corner[axis]).wrapping_add_signed(offset);
@@ -68,7 +69,10 @@ fn cells<'p, T, D: Dimension>(cells: &'p [T], distribution: &Distribution<D>, me
 }
 
 /// The cells of an axis that lie beyond the array's edge: none where a halo does not reach so far.
+#[track_caller]
 fn beyond<D: Dimension>(distribution: &Distribution<D>, member: usize, axis: usize, side: Side) -> Range<usize> {
+    let is_open = distribution.ghosts().is_some_and(|ghosts| ghosts.boundaries[axis] == Boundary::Open);
+    assert!(is_open, "the boundary of axis {axis} is not open: updates fill the cells beyond the edge");
     let (width, len) = (distribution.ghost_widths()[axis], distribution.part_shape(member)[axis]);
     let Some(block) = distribution.blocks(member).next() else { return 0..0 };
     let range = block.patch.range(axis);
@@ -206,11 +210,52 @@ impl<T: Element, D: Dimension> GhostPartMut<'_, T, D> {
     /// ```
     ///
     /// # Panics
-    /// If there is no such axis.
+    /// If there is no such axis, or its boundary is not open.
+    #[track_caller]
     pub fn beyond_mut(&mut self, axis: usize, side: Side) -> ArrayViewMut<'_, T, D> {
         let cells = beyond(self.distribution, self.member, axis, side);
         let mut view = self.memory_mut();
         view.slice_axis_inplace(Axis(axis), Slice::from(cells));
         view
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    use ndarray::{Ix2, IxDyn};
+
+    use super::*;
+    use crate::{Error, GlobalArray, Launch, distribution::Order};
+
+    /// What a closure says when it panics.
+    fn refusal<R>(f: impl FnOnce() -> R) -> String {
+        let panic = catch_unwind(AssertUnwindSafe(f)).err().expect("a refusal");
+        panic.downcast_ref::<String>().cloned().unwrap_or_default()
+    }
+
+    #[test]
+    fn cells_that_are_not_there_are_refused() {
+        let body = |job: &crate::Job| {
+            let mut a = GlobalArray::<u8, IxDyn>::builder(job, IxDyn(&[4, 6])).ghosts([1, 1]).zeros().create()?;
+            job.epoch(a.ghosts(), |part| {
+                let cells = part.cells();
+                assert!(refusal(|| cells.near(IxDyn(&[3]), [0])).contains("as many numbers as the array has axes, 2"));
+                assert!(refusal(|| cells.near(IxDyn(&[3, 5]), [0, 2])).contains("no cell 2 away from index [3, 5] on axis 1"));
+                assert!(refusal(|| cells.near(IxDyn(&[3, 9]), [0, 0])).contains("the cells of this rank are -1..7"));
+                assert_eq!(cells.near(IxDyn(&[3, 5]), [1, -6]), 0);
+            })?;
+            job.epoch(a.ghosts_mut(), |mut part| {
+                assert!(refusal(|| part.beyond_mut(0, Side::Low).len()).contains("axis 0 is not open"));
+            })?;
+            let cyclic = || GlobalArray::<u8, Ix2>::builder(job, [4, 6]).order(Order::ColumnMajor).tiled([1, 2]).zeros().create();
+            let mut several = cyclic()?;
+            job.epoch(several.ghosts(), |part| {
+                assert!(refusal(|| part.cells().near((0, 0), [0, 0])).contains("several blocks"))
+            })?;
+            Ok::<_, Error>(())
+        };
+        Launch::new().ranks(1).network("threads").run(body).unwrap();
     }
 }

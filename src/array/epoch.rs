@@ -86,7 +86,7 @@ pub type PartsOf<'p, C> = <C as sealed::Parts<'p>>::Parts;
 
 mod sealed {
     use crate::{
-        error::Result,
+        error::{Error, Result},
         sync::{Group, Op},
     };
 
@@ -98,7 +98,7 @@ mod sealed {
         Ghosts,
     }
 
-    pub trait Claimed {
+    pub trait Claimed: std::fmt::Debug {
         const KIND: Kind;
         fn group(&self) -> &Group;
         fn id(&self) -> u64;
@@ -128,6 +128,7 @@ mod sealed {
 
     /// What an epoch needs of a claim, whatever its type.
     pub trait Erased {
+        fn check_group(&self, group: &Group) -> Result<()>;
         fn begin(&mut self) -> Result<()>;
         fn end(&mut self) -> Result<()>;
         fn poison(&mut self);
@@ -135,6 +136,17 @@ mod sealed {
     }
 
     impl<C: Claimed> Erased for C {
+        fn check_group(&self, group: &Group) -> Result<()> {
+            if group.inner.members == self.group().inner.members {
+                return Ok(());
+            }
+            let (size, others) = (group.size(), self.group().size());
+            let what = format_args!(
+                "{self:?}, whose array is spread over {others} ranks, in an epoch of a group of {size}: they must be the same ranks in the same order"
+            );
+            Err(Error::argument("epoch", what))
+        }
+
         fn begin(&mut self) -> Result<()> {
             self.ready()?;
             let op = match C::KIND {
@@ -418,11 +430,11 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
 }
 
 impl Group {
-    /// Runs `body` with this rank's parts of several arrays. Collective over the groups of all arrays; starts and ends with a sync.
+    /// Runs `body` with this rank's parts of several arrays, all over the members of this group. Collective; starts and ends with a sync.
     /// The epochs start in the order of the tuple.
     ///
     /// # Errors
-    /// Same as [`GlobalArray::owner_epoch`].
+    /// An array over other ranks; the errors of [`GlobalArray::owner_epoch`].
     ///
     /// # Examples
     /// ```
@@ -442,6 +454,7 @@ impl Group {
     #[track_caller]
     pub fn epoch<C: Claims, R>(&self, mut claims: C, body: impl for<'p> FnOnce(PartsOf<'p, C>) -> R) -> Result<R> {
         located(move || {
+            claims.each(&mut |claim| claim.check_group(self))?;
             let inside = Inside::begin(&mut claims)?;
             // SAFETY: all epochs have begun, and `body` cannot keep the parts beyond its call.
             let parts = unsafe { inside.claims.parts() };

@@ -279,7 +279,7 @@ impl Launch {
     {
         let start = self.resolve()?;
         let entry = Entry::new(start.extent())?;
-        let outcome = Outcome::new(start.extent(), &start.settings)?;
+        let outcome = Outcome::new(start.variant, &start.settings)?;
         (start.variant.run)(&start.settings, &|conduit, cores| start.rank(&entry, conduit, cores, &body, &outcome))?;
         Ok(outcome.take()?)
     }
@@ -321,7 +321,7 @@ impl Launch {
     {
         let start = Launch { network: Some("mpi".into()), ..self.clone() }.resolve()?;
         let entry = Entry::new(start.extent())?;
-        let outcome = Outcome::new(start.extent(), &start.settings)?;
+        let outcome = Outcome::new(start.variant, &start.settings)?;
         let rank_main = |conduit, cores| start.rank(&entry, conduit, cores, body, &outcome);
         mpi::run_on(comm.as_raw(), &start.settings, true, rank_main)?;
         Ok(outcome.take()?)
@@ -336,7 +336,7 @@ impl Launch {
     ) -> Result<(), Error> {
         let start = self.resolve()?;
         let entry = Entry::new(Extent::Threads)?;
-        let outcome = Outcome::new(Extent::Threads, &start.settings)?;
+        let outcome = Outcome::new(start.variant, &start.settings)?;
         threads::run(&start.settings, &|member| start.rank(&entry, join(member), start.settings.cores, &body, &outcome))
     }
 
@@ -345,7 +345,7 @@ impl Launch {
     pub(crate) fn simulate(&self, body: impl Fn(&Job) -> Result<(), Error> + Sync) -> Result<Report, Error> {
         let start = self.resolve()?;
         let entry = Entry::new(Extent::Threads)?;
-        let outcome = Outcome::new(Extent::Threads, &start.settings)?;
+        let outcome = Outcome::new(start.variant, &start.settings)?;
         table::simulate(&start.settings, &|conduit, cores| start.rank(&entry, conduit, cores, &body, &outcome))
     }
 
@@ -354,7 +354,7 @@ impl Launch {
     pub(crate) fn run_as(&self, conduit: Arc<Conduit>, body: impl FnOnce(&Job) -> Result<(), Error>) -> Result<(), String> {
         let start = self.resolve().map_err(|error| error.to_string())?;
         let entry = Entry::new(Extent::Threads).map_err(|error| error.to_string())?;
-        let outcome = Outcome::new(Extent::Threads, &start.settings).map_err(|error| error.to_string())?;
+        let outcome = Outcome::new(start.variant, &start.settings).map_err(|error| error.to_string())?;
         start.rank(&entry, conduit, 1, body, &outcome)
     }
 }

@@ -1,82 +1,91 @@
 //! What [`run`](crate::run) returns: the value of rank 0's body.
 //!
-//! Rank 0 writes the value into a file of memory without a name, which the process that calls `run` makes before there are ranks. The
-//! caller reads it when all ranks have ended well. Where the ranks themselves call `run`, because a launcher started them, each has such a
-//! file, and rank 0 broadcasts. A value without contents takes no file and no message.
+//! Forked ranks are other processes than the one that calls `run`. There rank 0 writes the value into a file of memory without a name,
+//! which the caller makes before there are ranks, and reads when all have ended well. Elsewhere ranks run in a process that called `run`:
+//! rank 0 keeps the bytes of the value, and where a launcher started the ranks, broadcasts them, because each is a caller.
 
 use std::{
     fs::File,
-    io::{self, BufReader, BufWriter, Read, Seek, Write},
+    io::{self, BufReader, BufWriter, Seek, Write},
     marker::PhantomData,
-    process,
+    sync::{Mutex, PoisonError},
 };
 
 use rustix::fs::{MemfdFlags, memfd_create};
 
-use super::{Job, entry::Extent};
+use super::Job;
 use crate::{
-    comm::start::settings::Settings,
+    comm::start::{Ranks, Variant, settings::Settings},
     error::{Error, Result},
     memory::{large_pages, limits::check_file},
-    portable::Portable,
+    portable::{Portable, read_whole},
 };
 
 /// Where the value of a job goes that runs a body.
 #[derive(Debug)]
 pub(super) struct Outcome<R> {
-    /// None for a value without contents.
-    file: Option<File>,
-    /// The process that called `run`, if ranks are processes.
-    caller: Option<u32>,
+    way: Way,
     value: PhantomData<fn() -> R>,
 }
 
+#[derive(Debug)]
+enum Way {
+    /// The value has no contents.
+    None,
+    /// From a forked rank to the process that forked it.
+    File(File),
+    /// In the memory of the process; each rank's if all are callers.
+    Memory { bytes: Mutex<Vec<u8>>, all_call: bool },
+}
+
 impl<R: Portable> Outcome<R> {
-    pub(super) fn new(extent: Extent, settings: &Settings) -> Result<Self> {
+    pub(super) fn new(variant: &Variant, settings: &Settings) -> Result<Self> {
         let large = || if settings.large_pages { large_pages::file() } else { None };
-        let new = || large().map_or_else(|| memfd_create("global-arrays-value", MemfdFlags::CLOEXEC), Ok);
-        let file = if R::IS_EMPTY { None } else { Some(File::from(new().map_err(|error| failed(error.into()))?)) };
-        let caller = (extent == Extent::Process).then(process::id);
-        Ok(Outcome { file, caller, value: PhantomData })
+        let file = || large().map_or_else(|| memfd_create("global-arrays-value", MemfdFlags::CLOEXEC), Ok);
+        let all_call = variant.ranks == Ranks::Launched || settings.launched.is_some();
+        let forked = !all_call && matches!(variant.ranks, Ranks::Children | Ranks::Processes);
+        let way = if R::IS_EMPTY {
+            Way::None
+        } else if forked {
+            Way::File(file().map_err(|error| failed(error.into()))?.into())
+        } else {
+            Way::Memory { bytes: Mutex::default(), all_call }
+        };
+        Ok(Outcome { way, value: PhantomData })
     }
 
     /// Keeps what the body of a rank returned. The job is over then, but for what a launcher's ranks do here together.
     pub(super) fn keep(&self, job: &Job, value: &R) -> Result<()> {
-        let Some(file) = &self.file else { return Ok(()) };
-        if job.rank() == 0 {
-            let mut writer = BufWriter::new(Checked { file, written: 0 });
-            value.write(&mut writer).and_then(|()| writer.flush()).map_err(failed)?;
-        }
-        // Otherwise this rank is not the caller.
-        if self.caller == Some(process::id()) { self.spread(job, file) } else { Ok(()) }
-    }
-
-    /// From rank 0's file to the others'.
-    fn spread(&self, job: &Job, file: &File) -> Result<()> {
-        const STEP: usize = 1 << 20;
-        let mut file = file;
         let is_first = job.rank() == 0;
-        let mut len = [if is_first { file.stream_position().map_err(failed)? as usize } else { 0 }];
-        job.broadcast(0, &mut len)?;
-        file.rewind().map_err(failed)?;
-        let mut buffer = vec![0_u8; STEP.min(len[0])];
-        for at in (0..len[0]).step_by(STEP) {
-            let bytes = &mut buffer[..STEP.min(len[0] - at)];
-            if is_first {
-                file.read_exact(bytes).map_err(failed)?;
+        match &self.way {
+            Way::File(file) if is_first => {
+                let mut writer = BufWriter::new(Checked { file, written: 0 });
+                value.write(&mut writer).and_then(|()| writer.flush()).map_err(failed)
             }
-            job.broadcast(0, bytes)?;
-            if !is_first {
-                Checked { file, written: at }.write_all(bytes).map_err(failed)?;
+            Way::Memory { bytes, all_call } if is_first || *all_call => {
+                let mut kept = Vec::new();
+                if is_first {
+                    value.write(&mut kept).map_err(failed)?;
+                }
+                if *all_call {
+                    job.broadcast_bytes(0, &mut kept)?;
+                    job.sync()?;
+                }
+                *bytes.lock().unwrap_or_else(PoisonError::into_inner) = kept;
+                Ok(())
             }
+            _ => Ok(()),
         }
-        job.sync()
     }
 
     /// The value, once all ranks have ended well.
     pub(super) fn take(self) -> Result<R> {
-        let Some(mut file) = self.file else { return R::read(&mut io::empty()).map_err(failed) };
-        file.rewind().and_then(|()| R::read(&mut BufReader::new(file))).map_err(failed)
+        let value = match self.way {
+            Way::None => read_whole(io::empty()),
+            Way::File(mut file) => file.rewind().and_then(|()| read_whole(BufReader::new(file))),
+            Way::Memory { bytes, .. } => read_whole(&bytes.into_inner().unwrap_or_else(PoisonError::into_inner)[..]),
+        };
+        value.map_err(failed)
     }
 }
 

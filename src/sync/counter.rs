@@ -110,6 +110,8 @@ impl Counter {
     #[track_caller]
     pub fn next_chunk(&self, limit: usize, len: usize) -> Result<Option<Range<usize>>> {
         assert!(len > 0, "a chunk has at least one number");
+        // No more than there are, so that the counter does not wrap.
+        let len = len.min(limit.max(1));
         let start = self.fetch_add(len)?;
         Ok((start < limit).then(|| start..limit.min(start.saturating_add(len))))
     }

@@ -8,7 +8,7 @@ use crate::{
     calls::located,
     element::Element,
     error::{Error, Result},
-    portable::Portable,
+    portable::{Portable, read_whole},
 };
 
 impl Group {
@@ -16,7 +16,7 @@ impl Group {
     /// from member k. Collective.
     ///
     /// # Errors
-    /// As many lists as there are no members; members that disagree on the type; the end of the job.
+    /// A number of lists that is not that of the members; members that disagree on the type; the end of the job.
     ///
     /// # Examples
     /// ```
@@ -141,34 +141,39 @@ impl Group {
         const OPERATION: &str = "from_member";
         let (mut bytes, mut mine) = (Vec::new(), None);
         if self.member() == member {
+            // A byte says whether a value follows, or why there is none.
+            bytes.push(1);
             let value = f().and_then(|value| match value.write(&mut bytes) {
                 Ok(()) => Ok(value),
                 Err(error) => Err(Error::system(OPERATION, error).into()),
             });
             if let Err(error) = &value {
-                bytes = error.to_string().into_bytes();
+                bytes = [&[0], error.to_string().as_bytes()].concat();
             }
             mine = Some(value);
         }
-        let there = located(|| {
+        located(|| {
             self.check_root(OPERATION, member)?;
-            let mut facts = [bytes.len(), usize::from(matches!(mine, Some(Ok(_))))];
-            self.broadcast(member, &mut facts)?;
-            bytes.resize(facts[0], 0);
-            self.broadcast(member, &mut bytes)?;
-            Ok(facts[1] > 0)
-        });
-        let (is_value, mine) = (there?, mine);
+            self.broadcast_bytes(member, &mut bytes)
+        })?;
         mine.unwrap_or_else(|| {
-            let theirs = located(|| {
-                if !is_value {
-                    let what = format!("it failed on member {member}: {}", String::from_utf8_lossy(&bytes));
-                    return Err(Error::Mismatch { operation: OPERATION.into(), what });
+            let theirs = located(|| match bytes.split_first() {
+                Some((1, value)) => read_whole(value).map_err(|error| Error::system(OPERATION, error)),
+                failed => {
+                    let why = String::from_utf8_lossy(failed.map_or(&[], |(_, why)| why));
+                    Err(Error::Mismatch { operation: OPERATION.into(), what: format!("it failed on member {member}: {why}") })
                 }
-                R::read(&mut &bytes[..]).map_err(|error| Error::system(OPERATION, error))
             });
             Ok(theirs?)
         })
+    }
+
+    /// Brings bytes of one member to all, however many they are.
+    pub(crate) fn broadcast_bytes(&self, root: usize, bytes: &mut Vec<u8>) -> Result<()> {
+        let mut len = [bytes.len()];
+        self.broadcast(root, &mut len)?;
+        bytes.resize(len[0], 0);
+        self.broadcast(root, bytes)
     }
 
     /// Of the streams that members offer, the elements from one place to another of each that are wanted here, or none.

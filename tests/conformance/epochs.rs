@@ -191,6 +191,26 @@ pub(crate) fn constructors(job: &Job) -> Result<(), Error> {
     job.sync()
 }
 
+/// An epoch is of the arrays of its group.
+pub(crate) fn of_groups(job: &Job) -> Result<(), Error> {
+    let half = job.split(job.rank() % 2)?;
+    let mut near = GlobalArray1::<usize>::from_fn(&half, [20], |i| i)?;
+    let mut wide = GlobalArray1::<usize>::from_fn(job, [20], |i| i)?;
+    let sum = half.epoch(near.owned_mut(), |mut part| {
+        part.iter_mut().for_each(|x| *x += 1);
+        part.iter().sum::<usize>()
+    })?;
+    assert_eq!(half.all_reduce_one(sum, ops::sum)?, 210);
+    if job.size() > 1 {
+        let error = half.epoch((near.owned(), wide.owned_mut()), |_| ()).expect_err("an array of another group").to_string();
+        assert!(error.contains("the same ranks"), "{error}");
+        assert!(job.epoch(near.owned(), |_| ()).is_err());
+    }
+    // Nothing began: the arrays are as they were.
+    assert_eq!((near.load(19)?, wide.load(19)?), (20, 19));
+    job.sync()
+}
+
 /// A tile is one run of its owner's memory, and the part as a whole is refused as a dense array.
 pub(crate) fn tiles(job: &Job) -> Result<(), Error> {
     for order in [Order::RowMajor, Order::ColumnMajor] {

@@ -129,8 +129,11 @@ pub(crate) fn cells(job: &Job) -> Result<(), Error> {
         let (widths, summary) = (a.distribution().ghost_widths(), a.summary());
         // Beyond the low edge of the columns and the high edge of the rows.
         job.epoch(a.ghosts_mut(), |mut part| {
-            part.beyond_mut(1, Side::Low).fill(-1);
-            part.beyond_mut(0, Side::High).fill(-2);
+            for (axis, side, value) in [(1, Side::Low, -1), (0, Side::High, -2)] {
+                if !periodic[axis] {
+                    part.beyond_mut(axis, side).fill(value);
+                }
+            }
         })?;
         job.epoch(a.ghosts(), |part| {
             let cells = part.cells();

@@ -54,6 +54,7 @@ const TOPICS: &[(&str, Topic)] = &[
     ("owned_parts_cover_the_array", epochs::cover),
     ("parts_by_the_indices_of_the_array", epochs::by_index),
     ("arrays_in_one_call", epochs::constructors),
+    ("epochs_of_groups", epochs::of_groups),
     ("tiles_are_runs_of_memory", epochs::tiles),
     ("ghost_cells_are_updated", ghosts::updates),
     ("ghost_cells_of_one_side", ghosts::by_side),

@@ -26,6 +26,10 @@ pub(crate) fn counters(job: &Job) -> Result<(), Error> {
             mine += chunk.len();
         }
         assert_eq!(job.all_reduce_one(mine, ops::sum)?, 100);
+        for _ in 0..3 {
+            assert_eq!(counter.next_chunk(10, 1 << 63)?, None);
+        }
+        job.sync()?;
         counter.reset(95)?;
         let mine = counter.below(100).collect::<Result<Vec<_>, _>>()?;
         assert_eq!(job.all_reduce_one(mine.iter().sum::<usize>(), ops::sum)?, (95..100).sum());

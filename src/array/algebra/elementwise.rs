@@ -336,7 +336,8 @@ impl<T: Additive, D: Dimension> GlobalArray<T, D> {
         located(move || self.all().axpby("scaled_add", alpha, x.into_operand(), T::Scale::ONE))
     }
 
-    /// `self = alpha x + beta self`, in one pass. Collective. `x` is as for [`scaled_add`](Self::scaled_add).
+    /// `self = alpha x + beta self`, in one pass. Collective. `x` is as for [`scaled_add`](Self::scaled_add). If `beta` is zero, the old
+    /// contents are not read.
     ///
     /// # Errors
     /// Same as that method.
@@ -403,13 +404,19 @@ impl<T: Additive, D: Dimension, S: Dimension> Operand<'_, T, D, S> {
         beta: T::Scale,
     ) -> Result<()> {
         let x = x.resolve(operation)?;
+        if beta == T::Scale::ZERO {
+            return self.zip(operation, &x, none::<T, D>(), false, |out, xs, _| {
+                out.iter_mut().zip(xs).for_each(|(out, x)| *out = x.scaled(alpha));
+            });
+        }
         if !self.matches(&x) {
             return self.zip(operation, &x, none::<T, D>(), true, |out, xs, _| {
                 out.iter_mut().zip(xs).for_each(|(out, x)| *out = x.scaled(alpha).plus(out.scaled(beta)));
             });
         }
         self.check_operand(operation, &x)?;
-        self.array.enter(operation, &[self.fingerprint(), x.fingerprint()])?;
+        // As `zip` does: members may have other factors.
+        self.array.enter(operation, &[self.fingerprint(), x.fingerprint(), 0])?;
         let own = self.array.own_part();
         own.axpby(alpha, &x.array.own_part(), beta, &own);
         self.array.streamed::<T>(3 * own.len());

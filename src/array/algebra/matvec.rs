@@ -1,8 +1,8 @@
 //! Products of a matrix and a vector.
 //!
 //! Each member multiplies what it owns of the matrix, straight from its memory, since each element is needed once. It has a private copy of
-//! `x`, and of the product, to which the members' shares are added in their order. So the result is the same on every run, whatever the
-//! distribution, and a member needs room for both vectors.
+//! `x`, and of the product, to which the members' shares are added in their order. So equal
+//! calls give equal bits, but another distribution may round differently; a member needs room for both vectors.
 
 use ndarray::{Dimension, Ix1, Ix2};
 

@@ -3,7 +3,7 @@
 //! | file | contents |
 //! |---|---|
 //! | `elementwise` | fill, scale, map, αx + βy, products |
-//! | `patch` | patches as operands and results |
+//! | `patch`, `operand` | patches as operands and results |
 //! | `copy`, `transpose` | copies of any distribution |
 //! | `reduce`, `select` | sums, norms, products, extremes |
 //! | `matvec` | products of a matrix and a vector |
@@ -34,6 +34,8 @@
 // The order of the methods in the documentation.
 mod patch;
 
+mod operand;
+
 mod elementwise;
 
 mod copy;
@@ -63,7 +65,7 @@ use crate::{
     index::Patch,
     sync::{Op, call::Doing, fingerprint, text_fingerprint},
 };
-pub(super) use patch::Operand;
+pub(super) use operand::Operand;
 pub use patch::{IntoOperand, PatchMut, PatchRef};
 pub use show::Summary;
 pub use symmetrize::Halve;
@@ -87,7 +89,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     }
 
     /// The sync at the end; it carries a failure of any member to all.
-    fn leave<R>(&self, operation: &'static str, result: Result<R>) -> Result<R> {
+    pub(super) fn leave<R>(&self, operation: &'static str, result: Result<R>) -> Result<R> {
         self.settle(operation, self.id, result)
     }
 

@@ -1,24 +1,19 @@
 //! Patches as operands: `a.at(s![..])` where an operation takes `&a`, `a.at_mut(s![..])` where it changes `a`.
 //!
 //! Naming a patch never fails. The operation resolves it into an [`Operand`] and reports errors.
-//!
-//! An axis that a single index removes is no axis of the operand. So operands have two kinds of axes: `S` are those of the array, `D`
-//! those that operations see. An operand turns one into the other, and everything else works with `D`.
 
 use std::{fmt, marker::PhantomData};
 
-use ndarray::{ArrayViewMut, Dimension, IntoDimension};
+use ndarray::Dimension;
 
-use super::patch_fingerprint;
+use super::operand::Operand;
 use crate::{
     array::GlobalArray,
     calls::located,
-    distribution::Piece,
     element::{Additive, Element, Number},
     error::Result,
-    index::{IntoPatch, KeptAxes, Patch, PatchError, Selection},
-    memory::buffer::Target,
-    sync::{fingerprint, ops},
+    index::{IntoPatch, Patch, PatchError, Selection},
+    sync::ops,
 };
 
 /// A patch of an array, transposed or not, that a whole-array operation reads. [`GlobalArray::at`] and [`GlobalArray::t`] make one,
@@ -68,16 +63,6 @@ pub struct PatchMut<'a, T, D, S = D> {
     array: &'a mut GlobalArray<T, S>,
     selection: Result<Selection<S>, PatchError>,
     axes: PhantomData<D>,
-}
-
-/// An operand whose patch lies inside its array.
-pub(in crate::array) struct Operand<'a, T, D, S = D> {
-    pub(in crate::array) array: &'a GlobalArray<T, S>,
-    pub(super) selection: Selection<S>,
-    /// The axes are reversed when others are removed.
-    pub(in crate::array) transposed: bool,
-    /// The array with the type that shows that no axis is missing, if the program named all of it.
-    whole: Option<&'a GlobalArray<T, D>>,
 }
 
 /// # Operands of the algebra
@@ -135,14 +120,6 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     }
 }
 
-impl<T: Element, D: Dimension> GlobalArray<T, D> {
-    /// All of it, for operations that cannot fail to name it.
-    pub(super) fn all(&self) -> Operand<'_, T, D> {
-        let kept = KeptAxes::all(self.extents.ndim()).expect("creation limits the number of axes");
-        Operand { array: self, selection: Selection { patch: self.whole(), kept }, transposed: false, whole: Some(self) }
-    }
-}
-
 impl<T: Element, D: Dimension> IntoOperand<T, D> for &GlobalArray<T, D> {
     type Axes = D;
 
@@ -185,8 +162,8 @@ impl<'a, T: Element, D: Dimension, S: Dimension> PatchRef<'a, T, D, S> {
     }
 }
 
-/// A patch has the reductions of a whole array. Indices are those of the patch.
-impl<'a, T: Element, D: Dimension, S: Dimension> PatchRef<'a, T, D, S> {
+/// Reductions of a patch. Indices are those of the patch, and so is the order of its elements.
+impl<T: Element, D: Dimension, S: Dimension> PatchRef<'_, T, D, S> {
     /// Combines all elements; see [`GlobalArray::reduce`]. Collective.
     ///
     /// # Errors
@@ -211,10 +188,7 @@ impl<'a, T: Element, D: Dimension, S: Dimension> PatchRef<'a, T, D, S> {
     /// A patch outside the array; the errors of that method.
     #[track_caller]
     pub fn map_reduce_indexed<U: Element>(self, neutral: U, f: impl Fn(D::Pattern, T) -> U, op: impl Fn(U, U) -> U) -> Result<U> {
-        located(move || {
-            let (own, transposed) = self.untransposed("map_reduce_indexed")?;
-            own.map_reduce_indexed(neutral, |index, x| f(turned::<D>(index, transposed), x), op)
-        })
+        located(move || self.resolve("map_reduce_indexed")?.map_reduce_indexed(neutral, f, op))
     }
 
     /// The sum of all elements; see [`GlobalArray::sum`]. Collective.
@@ -238,10 +212,7 @@ impl<'a, T: Element, D: Dimension, S: Dimension> PatchRef<'a, T, D, S> {
     where
         T: PartialOrd,
     {
-        located(move || {
-            let (own, transposed) = self.untransposed("argmin")?;
-            Ok(own.select("argmin", |x, y| x < y)?.map(|(value, index)| (value, turned::<D>(index, transposed))))
-        })
+        located(move || self.resolve("argmin")?.select("argmin", |x, y| x < y))
     }
 
     /// The largest element and its index; see [`GlobalArray::argmax`]. Collective.
@@ -253,17 +224,7 @@ impl<'a, T: Element, D: Dimension, S: Dimension> PatchRef<'a, T, D, S> {
     where
         T: PartialOrd,
     {
-        located(move || {
-            let (own, transposed) = self.untransposed("argmax")?;
-            Ok(own.select("argmax", |x, y| x > y)?.map(|(value, index)| (value, turned::<D>(index, transposed))))
-        })
-    }
-
-    /// The operand as it lies, and whether that is not what the program named.
-    fn untransposed(self, operation: &'static str) -> Result<(Operand<'a, T, D, S>, bool)> {
-        let mut own = self.resolve(operation)?;
-        let transposed = std::mem::take(&mut own.transposed);
-        Ok((own, transposed))
+        located(move || self.resolve("argmax")?.select("argmax", |x, y| x > y))
     }
 }
 
@@ -298,9 +259,9 @@ impl<T: Number, D: Dimension, S: Dimension> PatchRef<'_, T, D, S> {
     pub fn dot(self, other: impl IntoOperand<T, D>) -> Result<T> {
         located(move || {
             const OPERATION: &str = "dot";
-            let ((own, transposed), mut other) = (self.untransposed(OPERATION)?, other.into_operand().resolve(OPERATION)?);
+            let (mut own, mut other) = (self.resolve(OPERATION)?, other.into_operand().resolve(OPERATION)?);
             // xᵀ · y = x · yᵀ: this side is walked as it lies.
-            other.transposed ^= transposed;
+            other.transposed ^= std::mem::take(&mut own.transposed);
             own.dot(&other)
         })
     }
@@ -507,110 +468,6 @@ impl<T: Additive, D: Dimension, S: Dimension> PatchMut<'_, T, D, S> {
     }
 }
 
-impl<T: Element, D: Dimension, S: Dimension> Operand<'_, T, D, S> {
-    /// Elements along each axis, after the transposition.
-    pub(in crate::array) fn shape(&self) -> D {
-        let shape = self.selection.kept.shape::<D, S>(&self.selection.patch);
-        if self.transposed { reversed(&shape) } else { shape }
-    }
-
-    /// What members must share of it.
-    pub(in crate::array) fn fingerprint(&self) -> u64 {
-        let axes = 2 * self.selection.kept.len() as u64;
-        fingerprint(&[self.array.id, patch_fingerprint(&self.selection.patch), axes | u64::from(self.transposed)])
-    }
-
-    /// Whether it is all of its array, as it lies.
-    pub(super) fn is_whole(&self) -> bool {
-        let patch = &self.selection.patch;
-        let has_all = patch.is_unit_step() && patch.count() == self.array.distribution.extents();
-        has_all && !self.transposed && self.selection.kept.len() == patch.ndim()
-    }
-
-    /// Whether this rank's parts of both hold the same elements in the same places, and nothing else.
-    pub(super) fn matches<U: Element, R: Dimension>(&self, other: &Operand<'_, U, D, R>) -> bool {
-        match (self.whole, other.whole) {
-            (Some(own), Some(theirs)) => !other.transposed && own.is_dense() && own.distribution == theirs.distribution,
-            _ => false,
-        }
-    }
-
-    /// Reads `count` positions from position `start` on.
-    pub(super) fn read(&self, start: &D, count: &D, to: ArrayViewMut<'_, T, D>) -> Result<()> {
-        if self.transposed {
-            return self.read_as_it_lies(&reversed(start), &reversed(count), to.reversed_axes());
-        }
-        self.read_as_it_lies(start, count, to)
-    }
-
-    /// The same, without the transposition.
-    pub(in crate::array) fn read_as_it_lies(&self, start: &D, count: &D, mut to: ArrayViewMut<'_, T, D>) -> Result<()> {
-        const OPERATION: &str = "get_into";
-        let patch = self.window(start, count);
-        let target = Target::of(&mut to, &patch, &self.selection.kept).expect("a view of as many positions");
-        self.array.check_job(OPERATION)?;
-        self.array.get_block(OPERATION, &patch, &target)
-    }
-
-    /// The pieces of some positions, without the transposition.
-    pub(super) fn pieces_as_it_lies(&self, start: &D, count: &D, mut f: impl FnMut(Piece<D>)) {
-        let window = self.window(start, count);
-        self.array.distribution.pieces(&window).for_each(|piece| f(self.without_removed(piece)));
-    }
-
-    /// `count` positions from position `start` on, in the array.
-    fn window(&self, start: &D, count: &D) -> Patch<S> {
-        let Selection { patch, kept } = &self.selection;
-        let (mut from, mut counts) = (S::zeros(patch.ndim()), patch.count().clone());
-        let axes = (0..patch.ndim()).filter(|&axis| kept.contains(axis));
-        for (axis, (&start, &count)) in axes.zip(start.slice().iter().zip(count.slice())) {
-            (from[axis], counts[axis]) = (start, count);
-        }
-        sub_patch(patch, &from, &counts)
-    }
-
-    /// A piece of the array without the axes that are none of the operand.
-    pub(super) fn without_removed(&self, piece: Piece<S>) -> Piece<D> {
-        let kept = &self.selection.kept;
-        let some = |of: &S| {
-            let mut some = D::zeros(kept.len());
-            let axes = (0..of.ndim()).filter(|&axis| kept.contains(axis));
-            some.slice_mut().iter_mut().zip(axes).for_each(|(some, axis)| *some = of[axis]);
-            some
-        };
-        Piece {
-            member: piece.member,
-            offset: piece.offset,
-            strides: some(&piece.strides),
-            start: some(&piece.start),
-            count: some(&piece.count),
-        }
-    }
-}
-
-/// An index, of a transposed operand with its axes in reverse order.
-fn turned<D: Dimension>(index: D::Pattern, transposed: bool) -> D::Pattern {
-    if transposed { reversed(&index.into_dimension()).into_pattern() } else { index }
-}
-
-/// The axes in reverse order.
-pub(super) fn reversed<D: Dimension>(axes: &D) -> D {
-    let mut reversed = axes.clone();
-    reversed.slice_mut().reverse();
-    reversed
-}
-
-/// `count` positions of a patch from position `start` on.
-pub(in crate::array) fn sub_patch<D: Dimension>(patch: &Patch<D>, start: &D, count: &D) -> Patch<D> {
-    let (mut first, mut step) = (patch.start().clone(), start.clone());
-    for axis in 0..first.ndim() {
-        step[axis] = patch.step(axis) as usize;
-        // Two's complement: steps are signed.
-        first[axis] = first[axis].wrapping_add(start[axis].wrapping_mul(step[axis]));
-    }
-    Patch::new(first, count.clone(), step)
-}
-
 impl<T, D, S: Dimension> fmt::Debug for PatchRef<'_, T, D, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let transposed = if self.transposed { ", transposed" } else { "" };
@@ -621,25 +478,5 @@ impl<T, D, S: Dimension> fmt::Debug for PatchRef<'_, T, D, S> {
 impl<T, D, S: Dimension> fmt::Debug for PatchMut<'_, T, D, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "PatchMut({}, {:?})", self.array.name, self.selection)
-    }
-}
-
-impl<T, D, S: Dimension> fmt::Debug for Operand<'_, T, D, S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Operand({}, {:?}, {})", self.array.name, self.selection, self.transposed)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use ndarray::Dim;
-
-    use super::*;
-
-    #[test]
-    fn a_part_of_a_patch_follows_its_steps() {
-        let patch = Patch::new(Dim([9, 1]), Dim([4, 3]), Dim([-2_isize as usize, 3]));
-        let part = sub_patch(&patch, &Dim([1, 1]), &Dim([3, 2]));
-        assert_eq!(part, Patch::new(Dim([7, 4]), Dim([3, 2]), Dim([-2_isize as usize, 3])));
     }
 }

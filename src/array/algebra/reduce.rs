@@ -99,7 +99,7 @@ impl<T: Element, D: Dimension, S: Dimension> Operand<'_, T, D, S> {
         let own = || {
             let mut value = neutral;
             self.read_boxes(|own, values| {
-                value = values.indexed_iter().fold(value, |value, (position, &x)| op(value, f(index_of(own, position), x)));
+                value = values.indexed_iter().fold(value, |value, (at, &x)| op(value, f(self.turned(index_of(own, at)), x)));
             });
             Ok(value)
         };

@@ -2,7 +2,7 @@
 
 use ndarray::{Dimension, IntoDimension};
 
-use super::Operand;
+use super::{Operand, operand::reversed};
 use crate::{array::GlobalArray, calls::located, element::Element, error::Result};
 
 /// Independent partial results, so that one comparison need not wait for the one before.
@@ -86,8 +86,11 @@ impl<T: Element + PartialOrd, D: Dimension, S: Dimension> Operand<'_, T, D, S> {
     fn select_own(&self, shape: &D, better: impl Fn(T, T) -> bool + Copy) -> Candidate<T> {
         let mut best: Candidate<T> = None;
         self.read_boxes(|own, view| {
+            // In the order of the operand, which may not be that of its array.
+            let (start, view) =
+                if self.transposed { (reversed(&own.start), view.reversed_axes()) } else { (own.start.clone(), view) };
             let place = |within: &D| {
-                let index = own.start.slice().iter().zip(within.slice()).map(|(start, at)| start + at);
+                let index = start.slice().iter().zip(within.slice()).map(|(start, at)| start + at);
                 index.zip(shape.slice()).fold(0, |place, (i, n)| place * *n as u64 + i as u64)
             };
             let value = best_value(view.as_slice_memory_order().unwrap_or_default(), better);

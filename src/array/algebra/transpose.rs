@@ -3,7 +3,7 @@
 
 use ndarray::Dimension;
 
-use super::{Operand, copy::position, patch::reversed};
+use super::{Operand, copy::position, operand::reversed};
 use crate::{element::Element, error::Result};
 
 /// Elements along an edge of a tile that travels at once where the source is not mapped.

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use ndarray::{ArrayView, ArrayViewMut, Dimension, IntoDimension, ShapeBuilder};
 
-use super::{buffer_elements, patch::Operand};
+use super::{buffer_elements, operand::Operand};
 use crate::{
     distribution::{Order, Piece},
     element::Element,

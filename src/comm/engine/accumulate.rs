@@ -17,7 +17,7 @@ use crate::{
     element::{Additive, Element},
     error::Result,
     index::Loops,
-    memory::buffer::Source,
+    memory::{buffer::Source, kernels},
 };
 
 /// Bytes of each of the three buffers.
@@ -144,9 +144,11 @@ fn chunks<T: Element, D: Dimension>(at: usize, strides: &D, from: &Source<'_, T,
     loops.for_each_run(|remote, local| {
         let from = from.first().cast::<u8>().wrapping_offset(local).cast::<T>();
         let (at, len) = (at.wrapping_add_signed(remote), loops.run() / size);
-        for start in (0..len).step_by(BUFFER / size) {
+        // One element at least, however large.
+        let most = (BUFFER / size).max(1);
+        for start in (0..len).step_by(most) {
             let from = from.wrapping_add(start);
-            chunks.push(Chunk { at: at + start * size, from, len: (len - start).min(BUFFER / size) });
+            chunks.push(Chunk { at: at + start * size, from, len: (len - start).min(most) });
         }
     });
     chunks
@@ -169,13 +171,8 @@ fn pipeline<T: Additive>(engine: &Engine, rank: usize, chunks: &[Chunk<T>], alph
         }
         let Some((chunk, turn)) = step.checked_sub(1).map(|step| (&chunks[step], step % 3)) else { continue };
         flight.finish_get(turn)?;
-        for k in 0..chunk.len {
-            // SAFETY: inside the buffer, whose get is complete, and inside the caller's memory.
-            unsafe {
-                let to = addresses[turn].add(k);
-                to.write((*to).plus((*chunk.from.add(k)).scaled(alpha)));
-            }
-        }
+        // SAFETY: inside the buffer, whose get is complete, and inside the caller's memory.
+        unsafe { kernels::accumulate(addresses[turn], chunk.from, chunk.len, alpha) };
         let (request, call) = engine.enter(label.clone(), false);
         flight.puts[turn] = Some(request);
         // SAFETY: as for the get.

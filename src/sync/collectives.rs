@@ -263,7 +263,7 @@ impl Group {
                 let (to, from) = ((me + step) % size, (me + size - step) % size);
                 self.chunked::<T>(Op::AllToAll, step as u64, block, |post, range| {
                     let at = |member: usize| member * block + range.start..member * block + range.end;
-                    post.offer(bytemuck::cast_slice(&data[at(to)]));
+                    post.offer(0, bytemuck::cast_slice(&data[at(to)]));
                     post.again()?;
                     post.fetch(std::iter::once((from, 0, bytemuck::cast_slice_mut(&mut all[at(from)]))))
                 })?;
@@ -276,7 +276,7 @@ impl Group {
     fn collect<T: Element>(&self, op: Op, root: u64, data: &[T], all: &mut [T]) -> Result<()> {
         let len = data.len();
         self.chunked::<T>(op, root, len, |post, range| {
-            post.offer(bytemuck::cast_slice(&data[range.clone()]));
+            post.offer(0, bytemuck::cast_slice(&data[range.clone()]));
             post.again()?;
             if all.is_empty() {
                 return Ok(());
@@ -427,11 +427,11 @@ impl Post<'_> {
         Ok(beside)
     }
 
-    /// Lays bytes into this member's own box, for the others to fetch after the next agreement.
-    pub(super) fn offer(&self, bytes: &[u8]) {
+    /// Lays bytes into this member's own box, from a byte of it on, for the others to fetch after the next agreement.
+    pub(super) fn offer(&self, at: usize, bytes: &[u8]) {
         let inner = &*self.group.inner;
         let (_, data) = inner.scratch.letter_box(inner.scratch.own_box());
-        inner.segments.own_part::<u8>(inner.engine().conduit().segment(), data, bytes.len()).write_slice(0, bytes);
+        inner.segments.own_part::<u8>(inner.engine().conduit().segment(), data + at, bytes.len()).write_slice(0, bytes);
     }
 
     /// Reads what members offer, from a byte of it on. Over the network all gets are in flight at once.

@@ -43,11 +43,12 @@ impl Group {
                 return Err(Error::argument("all_to_all_v", what));
             }
             // The next member's list comes first, so that not all read from one member at a time.
-            let (mut stream, mut places) = (Vec::new(), vec![[0; 2]; size]);
+            let (mut len, mut stream, mut places) = (0, Vec::with_capacity(size), vec![[0; 2]; size]);
             for to in (me + 1..size).chain(0..me) {
-                places[to][0] = stream.len();
-                stream.extend_from_slice(lists[to].as_ref());
-                places[to][1] = stream.len();
+                let list = lists[to].as_ref();
+                places[to] = [len, len + list.len()];
+                stream.push((len, list));
+                len += list.len();
             }
             let places = self.all_to_all(&places)?;
             let mut arrived = self.streams(Op::AllToAll, &stream, places)?;
@@ -67,7 +68,7 @@ impl Group {
     pub fn all_gather_v<T: Element>(&self, data: &[T]) -> Result<Vec<Vec<T>>> {
         located(move || {
             let lengths = self.all_gather(&[data.len()])?;
-            self.streams(Op::AllGather, data, lengths.into_iter().map(|len| [0, len]).collect())
+            self.streams(Op::AllGather, &[(0, data)], lengths.into_iter().map(|len| [0, len]).collect())
         })
     }
 
@@ -84,7 +85,7 @@ impl Group {
             let lengths = self.gather(root, &[data.len()])?;
             let is_root = lengths.is_some();
             let wanted = lengths.unwrap_or_default().into_iter().map(|len| [0, len]).collect();
-            let lists = self.streams(Op::Gather, data, wanted)?;
+            let lists = self.streams(Op::Gather, &[(0, data)], wanted)?;
             Ok(is_root.then_some(lists))
         })
     }
@@ -176,17 +177,27 @@ impl Group {
         self.broadcast(root, bytes)
     }
 
-    /// Of the streams that members offer, the elements from one place to another of each that are wanted here, or none.
-    fn streams<T: Element>(&self, op: Op, stream: &[T], wanted: Vec<[usize; 2]>) -> Result<Vec<Vec<T>>> {
-        let longest = self.all_reduce_one(stream.len(), ops::max)?;
-        let mut lists: Vec<Vec<T>> = wanted.iter().map(|[start, end]| vec![T::zeroed(); end - start]).collect();
+    /// Of the streams that members offer, each made of slices with their places, the elements from one place to another of each that
+    /// are wanted here, or none.
+    fn streams<T: Element>(&self, op: Op, stream: &[(usize, &[T])], wanted: Vec<[usize; 2]>) -> Result<Vec<Vec<T>>> {
+        let len = stream.last().map_or(0, |(start, slice)| start + slice.len());
+        let longest = self.all_reduce_one(len, ops::max)?;
+        let mut lists: Vec<Vec<T>> = wanted.iter().map(|[start, end]| bytemuck::zeroed_vec(end - start)).collect();
         self.chunked::<T>(op, 0, longest, |post, range| {
-            post.offer(bytemuck::cast_slice(&stream[range.start.min(stream.len())..range.end.min(stream.len())]));
+            // What of a slice falls in the range: where in its box, and where in the slice.
+            let both = |start: usize, end: usize| {
+                let (from, to) = (range.start.max(start), range.end.min(end));
+                (from < to).then(|| ((from - range.start) * size_of::<T>(), from - start..to - start))
+            };
+            for &(start, slice) in stream {
+                if let Some((at, part)) = both(start, start + slice.len()) {
+                    post.offer(at, bytemuck::cast_slice(&slice[part]));
+                }
+            }
             post.again()?;
             let parts = wanted.iter().zip(&mut lists).enumerate().filter_map(|(member, (&[start, end], list))| {
-                let (from, to) = (range.start.max(start), range.end.min(end));
-                let part = if from < to { &mut list[from - start..to - start] } else { return None };
-                Some((member, (from - range.start) * size_of::<T>(), bytemuck::cast_slice_mut(part)))
+                let (at, part) = both(start, end)?;
+                Some((member, at, bytemuck::cast_slice_mut(&mut list[part])))
             });
             post.fetch(parts)
         })?;

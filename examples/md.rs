@@ -89,7 +89,10 @@ fn main() -> Result<(), Error> {
         let (me, ranks) = (job.rank(), job.size());
         let width = LENGTH / ranks as f64;
         if width < CUTOFF {
-            return Err(Error::other(format!("a slab of {ranks} ranks is thinner than the cutoff")));
+            return Err(Error::other(format!(
+                "a slab of {ranks} ranks is thinner than the cutoff: start {} at most",
+                (LENGTH / CUTOFF) as usize
+            )));
         }
         let owner = |atom: &Atom| ((atom.position[0] / width) as usize).min(ranks - 1);
         let total_energy = |atoms: &[Atom], potential: f64| {

@@ -144,7 +144,7 @@ impl<T, D: Dimension> GlobalArray<T, D> {
             extents.slice_mut().copy_from_slice(&shape);
             let array = Self::builder(group, extents).create()?;
             let put = mine.map_or(Ok(()), |mine| array.put(.., &mine)).and_then(|()| group.fence_all(Op::Algebra));
-            array.leave("from_member", put)?;
+            array.settle("from_member", array.id, put)?;
             Ok(array)
         });
         Ok(created?)

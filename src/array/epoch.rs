@@ -4,9 +4,9 @@
 //!
 //! 1. each rank has one handle, which is not `Clone`. An epoch holds it `&mut`, so no thread of this rank issues anything on the array
 //!    meanwhile (in a read epoch: nothing but gets);
-//! 2. the start and the end are agreements. They match exactly on the kind of epoch, the array (the fingerprint is the call itself, not a
-//!    hash) and the place in the group's sequence. So while this rank is inside, all members are in the same epoch of the same array, and
-//!    hold their handles `&mut` too;
+//! 2. the start and the end are agreements. They match exactly on the kinds of the epochs, their arrays (the fingerprint is the list of
+//!    claims itself, not a hash; where that has no room, each claim agrees for itself) and the place in the group's sequence. So while
+//!    this rank is inside, all members are in the same epochs of the same arrays, and hold their handles `&mut` too;
 //! 3. the start first completes everything that this rank issued on the array, then agrees. When it returns, nothing that any rank issued
 //!    is still in flight;
 //! 4. if the start or the end fails, or the closure unwinds, the handle is poisoned before `&mut` is given back: every patch of it is out
@@ -55,7 +55,7 @@
 //! without an epoch; its caller must ensure what points 1 to 3 prove here.
 #![allow(unsafe_code)]
 
-use std::fmt;
+use std::{fmt, sync::Arc};
 
 use ndarray::Dimension;
 
@@ -64,8 +64,8 @@ use super::{GhostPart, GhostPartMut, GlobalArray, OwnedPart, OwnedPartMut};
 use crate::{
     calls::{located, record::program},
     element::Element,
-    error::Result,
-    sync::Group,
+    error::{Error, Result},
+    sync::{EXACT_BITS, Group, Op},
 };
 
 mod reader;
@@ -86,7 +86,7 @@ pub type PartsOf<'p, C> = <C as sealed::Parts<'p>>::Parts;
 
 mod sealed {
     use crate::{
-        error::{Error, Result},
+        error::Result,
         sync::{Group, Op},
     };
 
@@ -98,8 +98,19 @@ mod sealed {
         Ghosts,
     }
 
+    impl Kind {
+        pub(super) fn begin(self) -> Op {
+            match self {
+                Kind::Read => Op::ReadEpoch,
+                Kind::Owner => Op::OwnerEpoch,
+                Kind::Ghosts => Op::GhostEpoch,
+            }
+        }
+    }
+
+    /// What an epoch needs of a claim, whatever its type.
     pub trait Claimed: std::fmt::Debug {
-        const KIND: Kind;
+        fn kind(&self) -> Kind;
         fn group(&self) -> &Group;
         fn id(&self) -> u64;
         fn ready(&self) -> Result<()>;
@@ -117,59 +128,12 @@ mod sealed {
     }
 
     pub trait Each {
-        fn each(&mut self, f: &mut dyn FnMut(&mut dyn Erased) -> Result<()>) -> Result<()>;
+        fn each(&mut self, f: &mut dyn FnMut(&mut dyn Claimed) -> Result<()>) -> Result<()>;
     }
 
     impl<C: Claimed> Each for C {
-        fn each(&mut self, f: &mut dyn FnMut(&mut dyn Erased) -> Result<()>) -> Result<()> {
+        fn each(&mut self, f: &mut dyn FnMut(&mut dyn Claimed) -> Result<()>) -> Result<()> {
             f(self)
-        }
-    }
-
-    /// What an epoch needs of a claim, whatever its type.
-    pub trait Erased {
-        fn check_group(&self, group: &Group) -> Result<()>;
-        fn begin(&mut self) -> Result<()>;
-        fn end(&mut self) -> Result<()>;
-        fn poison(&mut self);
-        fn abandon(&mut self, cause: &str);
-    }
-
-    impl<C: Claimed> Erased for C {
-        fn check_group(&self, group: &Group) -> Result<()> {
-            if group.inner.members == self.group().inner.members {
-                return Ok(());
-            }
-            let (size, others) = (group.size(), self.group().size());
-            let what = format_args!(
-                "{self:?}, whose array is spread over {others} ranks, in an epoch of a group of {size}: they must be the same ranks in the same order"
-            );
-            Err(Error::argument("epoch", what))
-        }
-
-        fn begin(&mut self) -> Result<()> {
-            self.ready()?;
-            let op = match C::KIND {
-                Kind::Read => Op::ReadEpoch,
-                Kind::Owner => Op::OwnerEpoch,
-                Kind::Ghosts => Op::GhostEpoch,
-            };
-            self.group().fence_all(op)?;
-            self.group().agree(op, self.id())?;
-            self.begun()
-        }
-
-        fn end(&mut self) -> Result<()> {
-            self.group().fence_all(Op::EndEpoch)?;
-            self.group().agree(Op::EndEpoch, self.id())
-        }
-
-        fn poison(&mut self) {
-            Claimed::poison(self);
-        }
-
-        fn abandon(&mut self, cause: &str) {
-            self.group().inner.engine().conduit().end(cause);
         }
     }
 }
@@ -195,7 +159,9 @@ macro_rules! claim {
         }
 
         impl<T: Element, D: Dimension> sealed::Claimed for $claim<'_, T, D> {
-            const KIND: sealed::Kind = sealed::Kind::$kind;
+            fn kind(&self) -> sealed::Kind {
+                sealed::Kind::$kind
+            }
             fn group(&self) -> &Group {
                 &self.0.group
             }
@@ -233,7 +199,7 @@ claim!(GhostsMut, GhostPartMut, Owner, exclusive, |_| Ok(()));
 macro_rules! claims {
     ($($c:ident $k:tt),*) => {
         impl<$($c: sealed::Each),*> sealed::Each for ($($c,)*) {
-            fn each(&mut self, f: &mut dyn FnMut(&mut dyn sealed::Erased) -> Result<()>) -> Result<()> {
+            fn each(&mut self, f: &mut dyn FnMut(&mut dyn sealed::Claimed) -> Result<()>) -> Result<()> {
                 $(self.$k.each(f)?;)*
                 Ok(())
             }
@@ -272,7 +238,7 @@ impl<C: sealed::Each> Drop for Inside<'_, C> {
             };
             let _ = self.claims.each(&mut |claim| {
                 claim.poison();
-                claim.abandon(&cause);
+                claim.group().inner.engine().conduit().end(&cause);
                 Ok(())
             });
         }
@@ -282,17 +248,79 @@ impl<C: sealed::Each> Drop for Inside<'_, C> {
 impl<'c, C: sealed::Each> Inside<'c, C> {
     fn begin(claims: &'c mut C) -> Result<Self> {
         let mut inside = Inside { claims, ended: false, failure: None };
-        let begun = inside.claims.each(&mut |claim| claim.begin());
+        let claims = &mut *inside.claims;
+        let ready = claims.each(&mut |claim| claim.ready());
+        let agreed = ready.and_then(|()| agree(claims, sealed::Kind::begin));
+        let begun = agreed.and_then(|()| claims.each(&mut |claim| claim.begun()));
         inside.failure = begun.as_ref().err().map(ToString::to_string);
         begun.map(|()| inside)
     }
 
     fn end(mut self) -> Result<()> {
-        let ended = self.claims.each(&mut |claim| claim.end());
+        let ended = agree(self.claims, |_| Op::EndEpoch);
         self.failure = ended.as_ref().err().map(ToString::to_string);
         self.ended = ended.is_ok();
         ended
     }
+}
+
+/// Completes what this rank issued and waits until all members are in the same epochs: once, or claim by claim.
+fn agree(claims: &mut impl sealed::Each, op: impl Fn(sealed::Kind) -> Op) -> Result<()> {
+    let agree_on = |group: &Group, op, exact| {
+        group.fence_all(op)?;
+        group.agree_exactly(op, exact)
+    };
+    match together(claims) {
+        Some((group, first, exact)) => agree_on(&group, op(first), exact),
+        None => claims.each(&mut |claim| {
+            let exact = packed(1, 0, claim).expect("room for one claim");
+            agree_on(claim.group(), op(claim.kind()), exact)
+        }),
+    }
+}
+
+/// An epoch of a group takes arrays over its members.
+fn check_group(claim: &dyn sealed::Claimed, group: &Group) -> Result<()> {
+    if group.inner.members == claim.group().inner.members {
+        return Ok(());
+    }
+    let (size, others) = (group.size(), claim.group().size());
+    let what = format_args!(
+        "{claim:?}, whose array is spread over {others} ranks, in an epoch of a group of {size}: they must be the same ranks in the same order"
+    );
+    Err(Error::argument("epoch", what))
+}
+
+/// Bits for how many claims an exact number holds.
+const COUNT_BITS: u32 = 3;
+/// Bits for the kind of each.
+const KIND_BITS: u32 = 2;
+
+/// All claims as one exact number, with the kind of the first; none if they do not fit, or are on arrays of several groups.
+fn together(claims: &mut impl sealed::Each) -> Option<(Group, sealed::Kind, u128)> {
+    let (mut first, mut same, mut count) = (None, true, 0);
+    let counted = claims.each(&mut |claim| {
+        let (group, _) = first.get_or_insert_with(|| (claim.group().clone(), claim.kind()));
+        same &= Arc::ptr_eq(&group.inner, &claim.group().inner);
+        count += 1;
+        Ok(())
+    });
+    let (group, kind) = first.filter(|_| counted.is_ok() && same)?;
+    let (mut all, mut place) = (Some(0), 0);
+    let _ = claims.each(&mut |claim| {
+        all = all.zip(packed(count, place, claim)).map(|(all, one)| all | one);
+        place += 1;
+        Ok(())
+    });
+    Some((group, kind, all?))
+}
+
+/// What a claim adds to the number of so many, which tells every claim from every other.
+fn packed(count: u32, place: u32, claim: &dyn sealed::Claimed) -> Option<u128> {
+    let bits = (EXACT_BITS - COUNT_BITS) / count;
+    let fits = count < 1 << COUNT_BITS && u128::from(claim.id()) < 1 << (bits - KIND_BITS);
+    let one = u128::from(claim.id()) << KIND_BITS | claim.kind() as u128;
+    fits.then(|| one << (COUNT_BITS + place * bits) | u128::from(count))
 }
 
 /// # Epochs
@@ -431,7 +459,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
 
 impl Group {
     /// Runs `body` with this rank's parts of several arrays, all over the members of this group. Collective; starts and ends with a sync.
-    /// The epochs start in the order of the tuple.
+    /// The members agree once at each end, however many arrays there are.
     ///
     /// # Errors
     /// An array over other ranks; the errors of [`GlobalArray::owner_epoch`].
@@ -454,7 +482,7 @@ impl Group {
     #[track_caller]
     pub fn epoch<C: Claims, R>(&self, mut claims: C, body: impl for<'p> FnOnce(PartsOf<'p, C>) -> R) -> Result<R> {
         located(move || {
-            claims.each(&mut |claim| claim.check_group(self))?;
+            claims.each(&mut |claim| check_group(claim, self))?;
             let inside = Inside::begin(&mut claims)?;
             // SAFETY: all epochs have begun, and `body` cannot keep the parts beyond its call.
             let parts = unsafe { inside.claims.parts() };

@@ -29,6 +29,11 @@ use crate::{
 
 const HOW: [Combine; WORDS] = [Combine::Max, Combine::Max, Combine::Or, Combine::Sum, Combine::Max];
 
+/// Bits of a fingerprint beside the operation.
+const OP_SHIFT: u32 = 56;
+/// Bits of an exact one.
+pub(crate) const EXACT_BITS: u32 = OP_SHIFT + 32;
+
 /// The combined words of all members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Agreed {
@@ -89,6 +94,16 @@ impl Group {
         self.agree_values(op, fingerprint, 0, 0, 0).map(|_| ())
     }
 
+    /// As [`agree`](Self::agree), where no two calls may have the same fingerprint: it has [`EXACT_BITS`] bits.
+    pub(crate) fn agree_exactly(&self, op: Op, fingerprint: u128) -> Result<()> {
+        let more = (fingerprint >> OP_SHIFT) as u32;
+        // If a bit differs, the union has it in both halves, and every member sees that.
+        let both = u64::from(more) | u64::from(!more) << 32;
+        let _entered = self.enter(op)?;
+        let agreed = self.agree_entered(op, fingerprint as u64, 0, both, 0)?;
+        if agreed.union == both { Ok(()) } else { Err(self.disagreement(op)) }
+    }
+
     /// As [`agree`](Self::agree), with words that are combined on the way.
     pub(crate) fn agree_values(&self, op: Op, fingerprint: u64, sum: u64, union: u64, max: u64) -> Result<Agreed> {
         let _entered = self.enter(op)?;
@@ -97,7 +112,7 @@ impl Group {
 
     /// The same for a member that has entered already.
     pub(super) fn agree_entered(&self, op: Op, fingerprint: u64, sum: u64, union: u64, max: u64) -> Result<Agreed> {
-        let exact = u64::from(op as u8) << 56 | fingerprint & (u64::MAX >> 8);
+        let exact = u64::from(op as u8) << OP_SHIFT | fingerprint & (u64::MAX >> (64 - OP_SHIFT));
         let mine = [!exact, exact, union, sum, max];
         let inner = &*self.inner;
         let sequence = inner.sequence.load(Ordering::Relaxed).wrapping_add(1);

@@ -49,12 +49,14 @@ pub(crate) struct GroupInner {
     /// A member that was late, or the next to be looked at.
     pub(super) suspect: AtomicUsize,
     /// Number of the last agreement.
-    pub(super) sequence: AtomicU32,
+    pub(crate) sequence: AtomicU32,
     /// How many groups were made of this one from each list of members.
     pub(super) lists: Mutex<HashMap<u64, u64>>,
     /// How many arrays the group has made.
     objects: AtomicU64,
     busy: AtomicBool,
+    /// What this rank called since operations share a sync; 0 while they do not.
+    pub(crate) deferred: AtomicU64,
     failed: OnceLock<String>,
     /// Of its arrays and words.
     blocks: Mutex<LiveBlocks>,
@@ -181,6 +183,7 @@ impl Group {
             lists: Mutex::default(),
             objects: AtomicU64::new(1),
             busy: AtomicBool::new(false),
+            deferred: AtomicU64::new(0),
             failed: OnceLock::new(),
             blocks: Mutex::default(),
             by_counter,

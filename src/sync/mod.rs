@@ -38,6 +38,7 @@ mod state;
 mod whereabouts;
 mod words;
 
+pub(crate) use agreement::EXACT_BITS;
 pub use counter::Counter;
 pub(crate) use counts::Kind;
 pub use counts::{Tally, Traffic};

@@ -3,7 +3,7 @@
 
 use ndarray::{Array, Dimension};
 
-use super::{IntoOperand, Operand, PatchRef};
+use super::{Elements, IntoOperand, Operand, PatchRef};
 use crate::{
     array::GlobalArray,
     calls::located,
@@ -60,13 +60,13 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
             if member >= self.group.size() {
                 return Err(Error::argument(OPERATION, format_args!("member {member} of a group of {}", self.group.size())));
             }
-            self.enter(OPERATION, &[operand.fingerprint(), member as u64])?;
+            let section = self.enter(OPERATION, &[operand.fingerprint(), member as u64], Elements::All)?;
             let got = (self.group.member() == member).then(|| {
                 let shape = operand.shape();
                 let mut array = Array::from_elem(shape.clone(), T::zeroed());
                 operand.read(&P::Output::zeros(shape.ndim()), &shape, array.view_mut()).map(|()| array)
             });
-            self.leave(OPERATION, got.transpose())
+            section.leave(got.transpose())
         })
     }
 }
@@ -76,7 +76,7 @@ impl<T: Element, D: Dimension, S: Dimension> Operand<'_, T, D, S> {
         const OPERATION: &str = "assign";
         let source = source.resolve(OPERATION)?;
         self.check_operand(OPERATION, &source)?;
-        self.array.enter(OPERATION, &[self.fingerprint(), source.fingerprint()])?;
+        let section = self.array.enter(OPERATION, &[self.fingerprint(), source.fingerprint()], self.uses(&source))?;
         let copied = if self.matches(&source) {
             let own = self.array.own_part();
             own.copy_from(&source.array.own_part());
@@ -87,7 +87,7 @@ impl<T: Element, D: Dimension, S: Dimension> Operand<'_, T, D, S> {
         } else {
             self.fetch(&source)
         };
-        self.array.leave(OPERATION, copied)
+        section.leave(copied)
     }
 
     /// Writes what this rank owns, from an operand of the same shape.

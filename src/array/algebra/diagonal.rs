@@ -3,6 +3,7 @@
 
 use ndarray::{Array1, Ix2};
 
+use super::Elements;
 use crate::{
     array::GlobalArray,
     calls::located,
@@ -25,11 +26,11 @@ impl<T: Element> GlobalArray<T, Ix2> {
     pub fn diagonal(&self) -> Result<Array1<T>> {
         located(move || {
             const OPERATION: &str = "diagonal";
-            self.enter(OPERATION, &[])?;
+            let section = self.enter(OPERATION, &[], Elements::All)?;
             let subscripts: Vec<[usize; 2]> = (0..self.diagonal_len()).map(|i| [i, i]).collect();
             let mut values = vec![T::zeroed(); subscripts.len()];
             let gathered = self.gather(&subscripts, &mut values);
-            self.leave(OPERATION, gathered)?;
+            section.leave(gathered)?;
             Ok(values.into())
         })
     }
@@ -59,7 +60,7 @@ impl<T: Element> GlobalArray<T, Ix2> {
 
     /// Calls `f` with this rank's part, the place in it and the number of each diagonal element that it owns.
     fn on_diagonal(&self, operation: &'static str, mut f: impl FnMut(&Part<'_, T>, usize, usize)) -> Result<()> {
-        self.enter(operation, &[])?;
+        let section = self.enter(operation, &[], Elements::Own)?;
         let part = self.own_part();
         for own in self.all().own_pieces() {
             let start = own.start[0].max(own.start[1]);
@@ -68,7 +69,7 @@ impl<T: Element> GlobalArray<T, Ix2> {
                 f(&part, own.offset + (i - own.start[0]) * own.strides[0] + (i - own.start[1]) * own.strides[1], i);
             }
         }
-        self.leave(operation, Ok(()))
+        section.leave(Ok(()))
     }
 }
 
@@ -157,13 +158,13 @@ impl<T: Number> GlobalArray<T, Ix2> {
 
     fn scale_along(&self, operation: &'static str, axis: usize, factors: &[T]) -> Result<()> {
         self.check_list(operation, self.shape()[axis], factors)?;
-        self.enter(operation, &[])?;
+        let section = self.enter(operation, &[], Elements::Own)?;
         self.all().update_boxes(|own, mut values| {
             let factors = &factors[own.start[axis]..own.start[axis] + own.count[axis]];
             for (mut lane, &factor) in values.axis_iter_mut(ndarray::Axis(axis)).zip(factors) {
                 lane.map_inplace(|x| *x = x.scaled(factor));
             }
         });
-        self.leave(operation, Ok(()))
+        section.leave(Ok(()))
     }
 }

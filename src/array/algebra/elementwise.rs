@@ -2,7 +2,7 @@
 
 use ndarray::Dimension;
 
-use super::{IntoOperand, Operand, PatchRef, buffer_elements, walk::index_of};
+use super::{Elements, IntoOperand, Operand, PatchRef, buffer_elements, walk::index_of};
 use crate::{
     array::GlobalArray,
     calls::located,
@@ -153,15 +153,15 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
 impl<T: Element, D: Dimension, S: Dimension> Operand<'_, T, D, S> {
     pub(super) fn fill(&self, value: T) -> Result<()> {
         const OPERATION: &str = "fill";
-        self.array.enter(OPERATION, &[self.fingerprint()])?;
+        let section = self.array.enter(OPERATION, &[self.fingerprint()], Elements::Own)?;
         let part = self.array.own_part();
         self.own_runs(1, |run| part.slice(run).fill(value));
-        self.array.leave(OPERATION, Ok(()))
+        section.leave(Ok(()))
     }
 
     /// Changes what this rank owns through a private buffer.
     pub(super) fn map(&self, operation: &'static str, mut f: impl FnMut(T) -> T) -> Result<()> {
-        self.array.enter(operation, &[self.fingerprint()])?;
+        let section = self.array.enter(operation, &[self.fingerprint()], Elements::Own)?;
         if self.is_whole() {
             let part = self.array.own_part();
             let most = buffer_elements::<T>();
@@ -177,16 +177,16 @@ impl<T: Element, D: Dimension, S: Dimension> Operand<'_, T, D, S> {
         } else {
             self.update_boxes(|_, mut values| values.iter_mut().for_each(|x| *x = f(*x)));
         }
-        self.array.leave(operation, Ok(()))
+        section.leave(Ok(()))
     }
 
     pub(super) fn map_indexed(&self, mut f: impl FnMut(D::Pattern, T) -> T) -> Result<()> {
         const OPERATION: &str = "map_indexed";
-        self.array.enter(OPERATION, &[self.fingerprint()])?;
+        let section = self.array.enter(OPERATION, &[self.fingerprint()], Elements::Own)?;
         self.update_boxes(|own, mut values| {
             values.indexed_iter_mut().for_each(|(position, x)| *x = f(index_of(own, position), *x));
         });
-        self.array.leave(OPERATION, Ok(()))
+        section.leave(Ok(()))
     }
 
     pub(super) fn assign_zip<A: Element, B: Element, R: Dimension, Q: Dimension>(
@@ -243,7 +243,8 @@ impl<T: Element, D: Dimension, S: Dimension> Operand<'_, T, D, S> {
         self.check_operand(operation, a)?;
         b.map_or(Ok(()), |b| self.check_operand(operation, b))?;
         let second = b.map_or(0, Operand::fingerprint);
-        self.array.enter(operation, &[self.fingerprint(), a.fingerprint(), second])?;
+        let uses = b.map_or(Elements::Own, |b| self.uses(b)).max(self.uses(a));
+        let section = self.array.enter(operation, &[self.fingerprint(), a.fingerprint(), second], uses)?;
         let mut out = Vec::new();
         let zipped = self.own_stretches(a, b, 1 + usize::from(reads), |own, xs, ys| {
             out.resize(xs.len(), T::zeroed());
@@ -253,7 +254,7 @@ impl<T: Element, D: Dimension, S: Dimension> Operand<'_, T, D, S> {
             f(&mut out, xs, ys);
             own.write(&mut out);
         });
-        self.array.leave(operation, zipped)
+        section.leave(zipped)
     }
 }
 
@@ -369,10 +370,10 @@ impl<T: Additive, D: Dimension> GlobalArray<T, D> {
 impl<T: Additive, D: Dimension, S: Dimension> Operand<'_, T, D, S> {
     pub(super) fn scale(&self, alpha: T::Scale) -> Result<()> {
         const OPERATION: &str = "scale";
-        self.array.enter(OPERATION, &[self.fingerprint()])?;
+        let section = self.array.enter(OPERATION, &[self.fingerprint()], Elements::Own)?;
         let part = self.array.own_part();
         self.own_runs(2, |run| part.slice(run).scale(alpha));
-        self.array.leave(OPERATION, Ok(()))
+        section.leave(Ok(()))
     }
 
     pub(super) fn assign_sum<R: Dimension, Q: Dimension>(
@@ -389,11 +390,11 @@ impl<T: Additive, D: Dimension, S: Dimension> Operand<'_, T, D, S> {
         }
         self.check_operand(OPERATION, &x)?;
         self.check_operand(OPERATION, &y)?;
-        self.array.enter(OPERATION, &[self.fingerprint(), x.fingerprint(), y.fingerprint()])?;
+        let section = self.array.enter(OPERATION, &[self.fingerprint(), x.fingerprint(), y.fingerprint()], Elements::Own)?;
         let own = self.array.own_part();
         own.axpby(alpha, &x.array.own_part(), beta, &y.array.own_part());
         self.array.streamed::<T>(3 * own.len());
-        self.array.leave(OPERATION, Ok(()))
+        section.leave(Ok(()))
     }
 
     pub(super) fn axpby<R: Dimension>(
@@ -416,11 +417,11 @@ impl<T: Additive, D: Dimension, S: Dimension> Operand<'_, T, D, S> {
         }
         self.check_operand(operation, &x)?;
         // As `zip` does: members may have other factors.
-        self.array.enter(operation, &[self.fingerprint(), x.fingerprint(), 0])?;
+        let section = self.array.enter(operation, &[self.fingerprint(), x.fingerprint(), 0], Elements::Own)?;
         let own = self.array.own_part();
         own.axpby(alpha, &x.array.own_part(), beta, &own);
         self.array.streamed::<T>(3 * own.len());
-        self.array.leave(operation, Ok(()))
+        section.leave(Ok(()))
     }
 }
 

@@ -6,7 +6,7 @@
 
 use ndarray::{Dimension, Ix1, Ix2};
 
-use super::{IntoOperand, Operand, PatchMut};
+use super::{Elements, IntoOperand, Operand, PatchMut};
 use crate::{
     array::GlobalArray,
     calls::located,
@@ -85,17 +85,17 @@ impl<T: Number, S: Dimension> Operand<'_, T, Ix1, S> {
             );
             return Err(Error::Mismatch { operation: OPERATION.into(), what });
         }
-        array.enter(OPERATION, &[self.fingerprint(), a.fingerprint(), x.fingerprint()])?;
+        let section = array.enter(OPERATION, &[self.fingerprint(), a.fingerprint(), x.fingerprint()], Elements::All)?;
         let mut product = vec![T::ZERO; rows];
         let multiplied = a.multiply_own(x, &mut product);
-        array.leave(OPERATION, multiplied)?;
+        section.leave(multiplied)?;
         array.group.all_reduce(&mut product, ops::sum)?;
         self.update_boxes(|own, mut values| {
             let product = &product[own.start[0]..own.start[0] + own.count[0]];
             let old = |value: T| if beta == T::ZERO { T::ZERO } else { value.scaled(beta) };
             values.iter_mut().zip(product).for_each(|(value, sum)| *value = sum.scaled(alpha).plus(old(*value)));
         });
-        array.leave(OPERATION, Ok(()))
+        array.settle(OPERATION, array.id, Ok(()))
     }
 }
 

@@ -11,11 +11,13 @@
 //! | `symmetrize` | symmetric and antisymmetric parts |
 //! | `show` | arrays as text |
 //! | `walk` | a rank's share of a patch |
+//! | `unsynced` | the two syncs of an operation, and operations that share one |
 //!
 //! # Guarantees
 //!
 //! Every operation is collective over the group of its array. It starts with a sync: what any member issued before is complete, on all
-//! arrays. It ends with a sync: all see the result, and no member still reads operands. Both syncs compare the call, its arrays and its
+//! arrays. It ends with a sync: all see the result, and no member still reads operands. ([`Group::unsynced`](crate::Group::unsynced)
+//! leaves out those that nobody needs.) Both syncs compare the call, its arrays and its
 //! patches (`sync::agreement`), but no values: each member applies its own number or closure to the elements that it owns.
 //!
 //! Arrays that are used together must be spread over the same ranks in the same order. With the same distribution, each rank works only
@@ -54,6 +56,8 @@ mod show;
 
 mod walk;
 
+mod unsynced;
+
 use std::sync::Arc;
 
 use ndarray::Dimension;
@@ -63,12 +67,13 @@ use crate::{
     element::Element,
     error::{Error, Result},
     index::Patch,
-    sync::{Op, call::Doing, fingerprint, text_fingerprint},
+    sync::fingerprint,
 };
 pub(super) use operand::Operand;
 pub use patch::{IntoOperand, PatchMut, PatchRef};
 pub use show::Summary;
 pub use symmetrize::Halve;
+use unsynced::Elements;
 
 /// Bytes of a private buffer: with a second operand and a result still within a first-level cache of 48 KiB.
 const BUFFER: usize = 16 << 10;
@@ -80,30 +85,6 @@ const fn buffer_elements<T>() -> usize {
 }
 
 impl<T: Element, D: Dimension> GlobalArray<T, D> {
-    /// The sync at the beginning. `with` are the arguments that members must share.
-    fn enter(&self, operation: &'static str, with: &[u64]) -> Result<()> {
-        self.check_sound(operation)?;
-        let call = fingerprint(&[text_fingerprint(operation), self.id, fingerprint(with)]);
-        let fenced = self.group.fence_all(Op::Algebra);
-        self.settle(operation, call, fenced)
-    }
-
-    /// The sync at the end; it carries a failure of any member to all.
-    pub(super) fn leave<R>(&self, operation: &'static str, result: Result<R>) -> Result<R> {
-        self.settle(operation, self.id, result)
-    }
-
-    fn settle<R>(&self, operation: &'static str, call: u64, mine: Result<R>) -> Result<R> {
-        let _doing = Doing::new(&self.group, operation, (self.id, &self.name));
-        let verdict = self.group.agree_values(Op::Algebra, call, u64::from(mine.is_err()), 0, 0)?;
-        let value = mine?;
-        if verdict.sum > 0 {
-            let what = format!("it failed on {} other member(s) of array \"{}\"; their errors say why", verdict.sum, self.name);
-            return Err(Error::Mismatch { operation: operation.into(), what });
-        }
-        Ok(value)
-    }
-
     /// This rank has read from memory, or written to it, so many elements.
     fn streamed<U>(&self, elements: usize) {
         self.group.work(0.0, (elements * size_of::<U>()) as f64);

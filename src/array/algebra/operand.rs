@@ -7,7 +7,7 @@ use std::fmt;
 
 use ndarray::{ArrayViewMut, Dimension, IntoDimension};
 
-use super::patch_fingerprint;
+use super::{Elements, patch_fingerprint};
 use crate::{
     array::GlobalArray,
     distribution::Piece,
@@ -62,6 +62,11 @@ impl<T: Element, D: Dimension, S: Dimension> Operand<'_, T, D, S> {
             (Some(own), Some(theirs)) => !other.transposed && own.is_dense() && own.distribution == theirs.distribution,
             _ => false,
         }
+    }
+
+    /// Whether an operation on both needs elements of other members.
+    pub(super) fn uses<U: Element, R: Dimension>(&self, other: &Operand<'_, U, D, R>) -> Elements {
+        if self.matches(other) { Elements::Own } else { Elements::All }
     }
 
     /// The index in the operand of an index as it lies.

@@ -4,7 +4,7 @@
 use ndarray::{Dimension, Ix1, Ix2};
 use num_traits::{Float, NumCast, ToPrimitive};
 
-use super::{IntoOperand, Operand, buffer_elements, walk::index_of};
+use super::{Elements, IntoOperand, Operand, buffer_elements, walk::index_of};
 use crate::{
     array::GlobalArray,
     calls::located,
@@ -87,7 +87,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
 
 impl<T: Element, D: Dimension, S: Dimension> Operand<'_, T, D, S> {
     pub(super) fn map_reduce<U: Element>(&self, neutral: U, f: impl Fn(T) -> U, op: impl Fn(U, U) -> U) -> Result<U> {
-        self.reduce_by("reduce", &[self.fingerprint()], || Ok(self.fold_own(neutral, f, &op)), &op)
+        self.reduce_by("reduce", &[self.fingerprint()], Elements::Own, || Ok(self.fold_own(neutral, f, &op)), &op)
     }
 
     pub(super) fn map_reduce_indexed<U: Element>(
@@ -103,7 +103,7 @@ impl<T: Element, D: Dimension, S: Dimension> Operand<'_, T, D, S> {
             });
             Ok(value)
         };
-        self.reduce_by("reduce", &[self.fingerprint()], own, &op)
+        self.reduce_by("reduce", &[self.fingerprint()], Elements::Own, own, &op)
     }
 
     pub(super) fn max_abs(&self) -> Result<T::Real>
@@ -125,11 +125,12 @@ impl<T: Element, D: Dimension, S: Dimension> Operand<'_, T, D, S> {
         &self,
         operation: &'static str,
         with: &[u64],
+        uses: Elements,
         own: impl FnOnce() -> Result<U>,
         op: impl Fn(U, U) -> U,
     ) -> Result<U> {
-        self.array.enter(operation, with)?;
-        let value = self.array.leave(operation, own())?;
+        let section = self.array.enter(operation, with, uses)?;
+        let value = section.leave(own())?;
         self.array.group.all_reduce_one(value, op)
     }
 
@@ -180,7 +181,7 @@ impl<T: Element, D: Dimension, S: Dimension> Operand<'_, T, D, S> {
             })?;
             Ok(sum)
         };
-        self.reduce_by(OPERATION, &[self.fingerprint(), other.fingerprint()], own, ops::sum)
+        self.reduce_by(OPERATION, &[self.fingerprint(), other.fingerprint()], self.uses(other), own, ops::sum)
     }
 }
 
@@ -289,12 +290,12 @@ impl<T: Number> GlobalArray<T, Ix2> {
 
     /// The largest of the sums of magnitudes, one for each index of an axis.
     fn largest_sum(&self, operation: &'static str, axis: usize) -> Result<T::Real> {
-        self.enter(operation, &[])?;
+        let section = self.enter(operation, &[], Elements::Own)?;
         let mut sums = vec![0.0; self.shape()[axis]];
         self.all().read_boxes(|own, values| {
             values.indexed_iter().for_each(|((i, j), &x)| sums[own.start[axis] + [i, j][axis]] += wide(x));
         });
-        self.leave(operation, Ok(()))?;
+        section.leave(Ok(()))?;
         self.group.all_reduce(&mut sums, |a: f64, b| a + b)?;
         Ok(real(sums.into_iter().fold(0.0, ops::max_nan)))
     }

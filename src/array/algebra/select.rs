@@ -2,7 +2,7 @@
 
 use ndarray::{Dimension, IntoDimension};
 
-use super::{Operand, operand::reversed};
+use super::{Elements, Operand, operand::reversed};
 use crate::{array::GlobalArray, calls::located, element::Element, error::Result};
 
 /// Independent partial results, so that one comparison need not wait for the one before.
@@ -67,9 +67,9 @@ impl<T: Element + PartialOrd, D: Dimension, S: Dimension> Operand<'_, T, D, S> {
         better: impl Fn(T, T) -> bool + Copy,
     ) -> Result<Option<(T, D::Pattern)>> {
         let (array, shape) = (self.array, self.shape());
-        array.enter(operation, &[self.fingerprint()])?;
+        let section = array.enter(operation, &[self.fingerprint()], Elements::Own)?;
         let (value, place) = self.select_own(&shape, better).unwrap_or((T::zeroed(), u64::MAX));
-        array.leave(operation, Ok(()))?;
+        section.leave(Ok(()))?;
         let (values, places) = (array.group.all_gather(&[value])?, array.group.all_gather(&[place])?);
         let found = values.into_iter().zip(places).filter(|&(_, place)| place != u64::MAX);
         let best = found.reduce(|best, found| if precedes(found, best, better) { found } else { best });

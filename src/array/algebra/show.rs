@@ -7,7 +7,7 @@ use std::{
 
 use ndarray::Dimension;
 
-use super::Operand;
+use super::{Elements, Operand};
 use crate::{
     array::GlobalArray,
     calls::located,
@@ -59,7 +59,7 @@ impl<T: Element + Display, D: Dimension> GlobalArray<T, D> {
 
 impl<T: Element + Display, D: Dimension, S: Dimension> Operand<'_, T, D, S> {
     pub(super) fn write_text(&self, operation: &'static str, to: impl Write) -> Result<()> {
-        self.array.enter(operation, &[self.fingerprint()])?;
+        let section = self.array.enter(operation, &[self.fingerprint()], Elements::All)?;
         let written = if self.array.group.member() == 0 {
             let shape = self.shape();
             let (axes, len) = (shape.ndim(), shape.size());
@@ -73,7 +73,7 @@ impl<T: Element + Display, D: Dimension, S: Dimension> Operand<'_, T, D, S> {
         } else {
             Ok(())
         };
-        self.array.leave(operation, written)
+        section.leave(written)
     }
 }
 

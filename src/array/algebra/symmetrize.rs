@@ -9,6 +9,7 @@ use std::ops::Range;
 use ndarray::{ArrayView, Dim, Ix2, ShapeBuilder};
 use num_complex::Complex;
 
+use super::Elements;
 use crate::{
     array::GlobalArray,
     calls::located,
@@ -102,10 +103,10 @@ impl<T: Halve> GlobalArray<T, Ix2> {
             let what = format!("array \"{}\" has extents {:?}, which is not square", self.name, self.shape());
             return Err(Error::Mismatch { operation: operation.into(), what });
         }
-        self.enter(operation, &[])?;
+        let section = self.enter(operation, &[], Elements::All)?;
         // What was put to others is part of what the end promises.
         let paired = self.pair_own(f).and_then(|()| self.group.fence_all(Op::Algebra));
-        self.leave(operation, paired)
+        section.leave(paired)
     }
 
     fn pair_own(&self, f: impl Fn(T, T) -> (T, T) + Copy) -> Result<()> {

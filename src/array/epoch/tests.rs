@@ -54,3 +54,41 @@ fn what_fails_in_an_epoch_poisons_its_arrays_and_ends_the_job() {
         assert_eq!(reached.load(Ordering::Relaxed), 1);
     }
 }
+
+#[test]
+fn epochs_of_other_arrays_kinds_or_order_disagree() {
+    type Epoch = fn(&Job, &mut GlobalArray<f64, Ix1>, &mut GlobalArray<f64, Ix1>) -> Result<()>;
+    let epochs: &[Epoch] = &[
+        |job, a, b| job.epoch((a.owned_mut(), b.owned_mut()), |_| ()),
+        |job, a, b| job.epoch((b.owned_mut(), a.owned_mut()), |_| ()),
+        |job, a, b| job.epoch((a.owned_mut(), b.owned()), |_| ()),
+        |job, a, _| job.epoch(a.owned_mut(), |_| ()),
+        |_, _, b| b.owner_epoch(|_| ()),
+    ];
+    for (k, first) in epochs.iter().enumerate() {
+        for (l, second) in epochs.iter().enumerate() {
+            let ended = Launch::new().ranks(2).network("threads").run(|job| {
+                let new = || GlobalArray::<f64, Ix1>::builder(job, [10]).zeros().create();
+                let (mut a, mut b) = (new()?, new()?);
+                if job.rank() == 0 { first(job, &mut a, &mut b) } else { second(job, &mut a, &mut b) }
+            });
+            assert_eq!(ended.is_ok(), k == l, "epochs {k} and {l}: {ended:?}");
+        }
+    }
+}
+
+#[test]
+fn an_epoch_has_any_number_of_arrays() -> Result<()> {
+    Launch::new().ranks(2).network("threads").run(|job| {
+        let new = || GlobalArray::<f64, Ix1>::builder(job, [10]).zeros().create();
+        let [mut a, mut b, mut c, mut d] = [new()?, new()?, new()?, new()?];
+        let [mut e, mut f, mut g, mut h] = [new()?, new()?, new()?, new()?];
+        let most = (a.owned(), b.owned(), c.owned(), d.owned(), e.owned(), f.owned_mut());
+        // More than fit a fingerprint: each agrees for itself.
+        job.epoch((most, g.owned_mut(), h.owned_mut()), |((.., mut f), mut g, mut h)| {
+            [&mut f, &mut g, &mut h].into_iter().for_each(|part| part.fill(1.0));
+        })?;
+        assert_eq!((f.sum()?, g.sum()?, h.sum()?), (10.0, 10.0, 10.0));
+        Ok(())
+    })
+}

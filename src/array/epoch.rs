@@ -27,6 +27,12 @@
 //! 7. a job may end while a thread of the program is inside an epoch. The memory stays until the array's handle is gone, which the epoch
 //!    holds (`crate::memory::mapping`). The end of the epoch is an error then.
 //!
+//! # Frozen arrays
+//!
+//! [`GlobalArray::freeze`] begins a read epoch that is a value. It takes the handle, so there is none to write with on any member once
+//! all have agreed (1 to 3). A [`Frozen`](crate::Frozen) that is forgotten or dropped takes the handle along, and the memory stays while
+//! any member's handle is there. `thaw` consumes it, so no slice of this rank is left, and it returns when all members have called it.
+//!
 //! # When a process is copied
 //!
 //! A copy of a process has copies of handles and slices. Yet two processes never hold the same part:
@@ -139,7 +145,7 @@ mod sealed {
 }
 
 /// A claim to read this rank's part; see [`Group::epoch`].
-pub struct Owned<'a, T, D>(&'a mut GlobalArray<T, D>);
+pub struct Owned<'a, T, D>(pub(super) &'a mut GlobalArray<T, D>);
 
 /// A claim to read and write this rank's part; see [`Group::epoch`].
 pub struct OwnedMut<'a, T, D>(&'a mut GlobalArray<T, D>);
@@ -265,7 +271,7 @@ impl<'c, C: sealed::Each> Inside<'c, C> {
 }
 
 /// Completes what this rank issued and waits until all members are in the same epochs: once, or claim by claim.
-fn agree(claims: &mut impl sealed::Each, op: impl Fn(sealed::Kind) -> Op) -> Result<()> {
+pub(super) fn agree(claims: &mut impl sealed::Each, op: impl Fn(sealed::Kind) -> Op) -> Result<()> {
     let agree_on = |group: &Group, op, exact| {
         group.fence_all(op)?;
         group.agree_exactly(op, exact)
@@ -395,14 +401,14 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     /// # Errors
     /// Same as [`owner_epoch`](Self::owner_epoch).
     #[track_caller]
-    pub fn read_epoch<R>(&mut self, body: impl FnOnce(OwnedPart<'_, T, D>, Reader<'_, T, D>) -> R) -> Result<R> {
+    pub fn read_epoch<R>(&mut self, body: impl FnOnce(OwnedPart<'_, T, D>, &Reader<T, D>) -> R) -> Result<R> {
         located(move || {
             let mut claim = Owned(self);
             let inside = Inside::begin(&mut claim)?;
             let array = &*inside.claims.0;
             // SAFETY: the epoch has begun: until it ends nobody writes the part. The reader only gets.
             let part = OwnedPart::new(unsafe { array.own_part().shared() }, &array.distribution, array.group.member());
-            let result = program(|| body(part, Reader(array)));
+            let result = program(|| body(part, Reader::of(array)));
             inside.end()?;
             Ok(result)
         })

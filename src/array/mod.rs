@@ -11,6 +11,7 @@
 //! | `counted` | what statistics count |
 //! | `file`, `npy` | `.npy` files |
 //! | `epoch`, `owned`, `by_index` | race-free local access |
+//! | `frozen` | arrays that nobody writes |
 //! | `ghost` | updates of ghost cells |
 //! | `algebra`, `matmul` | collective operations |
 //!
@@ -38,6 +39,8 @@ mod owned;
 
 mod by_index;
 
+mod frozen;
+
 mod ghost;
 
 mod algebra;
@@ -58,6 +61,7 @@ pub use builder::Builder;
 pub use by_index::Cells;
 pub use element::FetchOp;
 pub use epoch::{Claims, Ghosts, GhostsMut, Owned, OwnedMut, PartsOf, Reader};
+pub use frozen::Frozen;
 pub use ghost::GhostUpdate;
 pub use matmul::Matmul;
 pub use nonblocking::{Get, Pending};
@@ -95,7 +99,7 @@ use crate::{
 /// | elements | [`load`](Self::load), [`store`](Self::store), [`fetch_add`](Self::fetch_add), [`fetch_op`](Self::fetch_op), [`swap`](Self::swap), [`compare_exchange`](Self::compare_exchange) |
 /// | lists | [`gather`](Self::gather), [`scatter`](Self::scatter), [`scatter_accumulate`](Self::scatter_accumulate), [`scatter_op`](Self::scatter_op) |
 /// | non-blocking | [`get_nb`](Self::get_nb), [`put_nb`](Self::put_nb), [`accumulate_nb`](Self::accumulate_nb), [`Group::scope`](crate::Group::scope), [`fence`](Self::fence) |
-/// | epochs | [`owner_epoch`](Self::owner_epoch), [`read_epoch`](Self::read_epoch), [`owned`](Self::owned), [`owned_mut`](Self::owned_mut), [`Group::epoch`](crate::Group::epoch), [`access`](Self::access) |
+/// | epochs | [`owner_epoch`](Self::owner_epoch), [`read_epoch`](Self::read_epoch), [`owned`](Self::owned), [`owned_mut`](Self::owned_mut), [`Group::epoch`](crate::Group::epoch), [`access`](Self::access), [`freeze`](Self::freeze), [`freeze_on_nodes`](Self::freeze_on_nodes) |
 /// | ghosts | [`ghosts`](Self::ghosts), [`ghosts_mut`](Self::ghosts_mut), [`update_ghosts`](Self::update_ghosts), [`update_ghosts_at`](Self::update_ghosts_at), [`update_ghosts_nb`](Self::update_ghosts_nb) |
 /// | algebra; on patches with [`at`](Self::at), [`at_mut`](Self::at_mut), [`t`](Self::t) | [`fill`](Self::fill), [`zero`](Self::zero), [`map`](Self::map), [`map_indexed`](Self::map_indexed), [`scale`](Self::scale), [`add_constant`](Self::add_constant), [`assign`](Self::assign), [`assign_sum`](Self::assign_sum), [`assign_product`](Self::assign_product), [`assign_zip`](Self::assign_zip), [`scaled_add`](Self::scaled_add), [`matmul`](Self::matmul), [`symmetrize`](Self::symmetrize), [`antisymmetrize`](Self::antisymmetrize), [`diagonal`](Self::diagonal), [`set_diagonal`](Self::set_diagonal), [`add_diagonal`](Self::add_diagonal), [`shift_diagonal`](Self::shift_diagonal), [`scale_rows`](Self::scale_rows), [`scale_cols`](Self::scale_cols) |
 /// | reductions | [`sum`](Self::sum), [`dot`](Self::dot), [`reduce`](Self::reduce), [`map_reduce`](Self::map_reduce), [`argmin`](Self::argmin), [`argmax`](Self::argmax), [`max_abs`](Self::max_abs), [`norm_frobenius`](Self::norm_frobenius), `norm_1` and `norm_infinity` of vectors and matrices |

@@ -76,6 +76,8 @@ pub(crate) enum Op {
     File,
     Ghosts,
     GhostEpoch,
+    Freeze,
+    Thaw,
 }
 
 impl Op {
@@ -104,11 +106,13 @@ impl Op {
             Op::File => "reading or writing a file",
             Op::Ghosts => "update of ghost cells",
             Op::GhostEpoch => "begin of a ghost epoch",
+            Op::Freeze => "freeze",
+            Op::Thaw => "thaw",
         }
     }
 
     pub(crate) fn from_code(code: u64) -> Self {
-        const ALL: [Op; 22] = [
+        const ALL: [Op; 24] = [
             Op::Start,
             Op::Barrier,
             Op::Sync,
@@ -131,6 +135,8 @@ impl Op {
             Op::File,
             Op::Ghosts,
             Op::GhostEpoch,
+            Op::Freeze,
+            Op::Thaw,
         ];
         ALL.get((code & 0xff) as usize).copied().unwrap_or(Op::Start)
     }

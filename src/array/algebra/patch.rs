@@ -8,7 +8,7 @@ use ndarray::Dimension;
 
 use super::operand::Operand;
 use crate::{
-    array::GlobalArray,
+    array::{Frozen, GlobalArray},
     calls::located,
     element::{Additive, Element, Number},
     error::Result,
@@ -52,6 +52,7 @@ pub trait IntoOperand<T, D>: sealed::Sealed {
 mod sealed {
     pub trait Sealed {}
     impl<T, D> Sealed for &super::GlobalArray<T, D> {}
+    impl<T, D> Sealed for &super::Frozen<T, D> {}
     impl<T, D, S> Sealed for super::PatchRef<'_, T, D, S> {}
 }
 
@@ -128,6 +129,17 @@ impl<T: Element, D: Dimension> IntoOperand<T, D> for &GlobalArray<T, D> {
         Self: 's,
     {
         PatchRef { whole: Some(self), ..self.at(..) }
+    }
+}
+
+impl<T: Element, D: Dimension> IntoOperand<T, D> for &Frozen<T, D> {
+    type Axes = D;
+
+    fn into_operand<'s>(self) -> PatchRef<'s, T, D>
+    where
+        Self: 's,
+    {
+        self.array().into_operand()
     }
 }
 

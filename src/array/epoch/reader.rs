@@ -1,22 +1,30 @@
-//! Reads of all members' parts in a read epoch.
+//! Reads of all members' parts.
 
-use std::fmt;
+use std::{fmt, ptr};
 
 use ndarray::{Array, ArrayViewMut, Dimension, IntoDimension};
 
 use super::GlobalArray;
 use crate::{calls::located, element::Element, error::Result, index::IntoPatch};
 
-/// The one-sided reads of a read epoch.
-pub struct Reader<'a, T, D>(pub(super) &'a GlobalArray<T, D>);
+/// The one-sided reads of an array that no rank can write: in a read epoch, or [frozen](crate::Frozen).
+#[repr(transparent)]
+pub struct Reader<T, D>(GlobalArray<T, D>);
 
-impl<T, D> fmt::Debug for Reader<'_, T, D> {
+impl<T, D> Reader<T, D> {
+    pub(in crate::array) fn of(array: &GlobalArray<T, D>) -> &Self {
+        // SAFETY: a transparent struct of the array.
+        unsafe { &*ptr::from_ref(array).cast() }
+    }
+}
+
+impl<T, D> fmt::Debug for Reader<T, D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Reader")
     }
 }
 
-impl<T: Element, D: Dimension> Reader<'_, T, D> {
+impl<T: Element, D: Dimension> Reader<T, D> {
     /// See [`GlobalArray::get_into`].
     ///
     /// # Errors

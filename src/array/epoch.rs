@@ -61,12 +61,12 @@
 //! without an epoch; its caller must ensure what points 1 to 3 prove here.
 #![allow(unsafe_code)]
 
-use std::{fmt, sync::Arc};
+use std::{fmt, ptr, sync::Arc};
 
 use ndarray::Dimension;
 
 pub use self::reader::Reader;
-use super::{GhostPart, GhostPartMut, GlobalArray, OwnedPart, OwnedPartMut};
+use super::{Frozen, GhostPart, GhostPartMut, GlobalArray, OwnedPart, OwnedPartMut};
 use crate::{
     calls::{located, record::program},
     element::Element,
@@ -282,6 +282,23 @@ pub(super) fn agree(claims: &mut impl sealed::Each, op: impl Fn(sealed::Kind) ->
             let exact = packed(1, 0, claim).expect("room for one claim");
             agree_on(claim.group(), op(claim.kind()), exact)
         }),
+    }
+}
+
+impl<T, D> Reader<T, D> {
+    pub(super) fn of(array: &GlobalArray<T, D>) -> &Self {
+        // SAFETY: a transparent struct of the array.
+        unsafe { &*ptr::from_ref(array).cast() }
+    }
+}
+
+impl<T: Element, D: Dimension> Frozen<T, D> {
+    /// This rank's part. Local.
+    #[must_use]
+    pub fn own(&self) -> OwnedPart<'_, T, D> {
+        let array = self.array();
+        // SAFETY: the module's essay: no member has a handle that writes until all have called `thaw`, for which this borrow ends.
+        OwnedPart::new(unsafe { array.own_part().shared() }, &array.distribution, array.group.member())
     }
 }
 

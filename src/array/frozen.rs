@@ -1,5 +1,4 @@
 //! Arrays that nobody writes.
-#![allow(unsafe_code)]
 
 use std::{
     collections::HashMap,
@@ -11,7 +10,7 @@ use std::{
 use ndarray::{ArcArray, Dimension, IxDyn};
 
 use super::{
-    GlobalArray, OwnedPart, PatchRef, Reader,
+    GlobalArray, PatchRef, Reader,
     epoch::{Owned, agree},
 };
 use crate::{
@@ -109,15 +108,6 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
 }
 
 impl<T: Element, D: Dimension> Frozen<T, D> {
-    /// This rank's part. Local.
-    #[must_use]
-    pub fn own(&self) -> OwnedPart<'_, T, D> {
-        let array = &self.array;
-        // SAFETY: no member has a handle that writes until all have called `thaw`, for which this borrow must have ended
-        // (`array::epoch`).
-        OwnedPart::new(unsafe { array.own_part().shared() }, &array.distribution, array.group.member())
-    }
-
     /// A patch, fetched once: later calls with the same patch share its memory, until the array is thawed or dropped. There is no limit
     /// to how much is kept.
     ///
@@ -153,7 +143,8 @@ impl<T: Element, D: Dimension> Frozen<T, D> {
                 }
             };
             let shape = selection.kept.shape::<P::Output, D>(&selection.patch);
-            Ok(shared.into_shape_with_order(shape).expect("the axes that an index removes have one element"))
+            let (asked, got) = (shape.slice().to_vec(), shared.shape().to_vec());
+            shared.into_shape_with_order(shape).map_err(|_| self.array.shape_error("cached", &asked, &got))
         })
     }
 

@@ -1,6 +1,6 @@
 //! Reads of all members' parts.
 
-use std::{fmt, ptr};
+use std::fmt;
 
 use ndarray::{Array, ArrayViewMut, Dimension, IntoDimension};
 
@@ -9,14 +9,7 @@ use crate::{calls::located, element::Element, error::Result, index::IntoPatch};
 
 /// The one-sided reads of an array that no rank can write: in a read epoch, or [frozen](crate::Frozen).
 #[repr(transparent)]
-pub struct Reader<T, D>(GlobalArray<T, D>);
-
-impl<T, D> Reader<T, D> {
-    pub(in crate::array) fn of(array: &GlobalArray<T, D>) -> &Self {
-        // SAFETY: a transparent struct of the array.
-        unsafe { &*ptr::from_ref(array).cast() }
-    }
-}
+pub struct Reader<T, D>(pub(super) GlobalArray<T, D>);
 
 impl<T, D> fmt::Debug for Reader<T, D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -13,6 +13,7 @@ use num_traits::{Float, NumAssign};
 /// Plain data that a [`GlobalArray`](crate::GlobalArray) can hold.
 ///
 /// Implemented for every `Pod` type: integers, floats, `Complex`, arrays of these, and user structs that derive `Pod`.
+#[doc(alias = "NGA_Register_type")]
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be an element of a global array",
     label = "not plain data",

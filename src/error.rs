@@ -11,6 +11,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 ///
 /// The message ends with the line of the program that made the call, `at src/main.rs:42`. [`operation`](Self::operation) returns the
 /// operation and that line. `Debug` prints the same message, because Rust prints `Debug` when `main` returns an error.
+#[doc(alias = "GA_Error")]
 #[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {

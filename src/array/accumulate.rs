@@ -42,6 +42,7 @@ impl<T: Additive, D: Dimension> GlobalArray<T, D> {
     ///
     /// # Source
     /// GA: `NGA_Acc`; ARMCI-Gemini §III-B3.
+    #[doc(alias("NGA_Acc", "NGA_Strided_acc"))]
     #[inline(always)]
     #[track_caller]
     pub fn accumulate<'v, P: IntoPatch<D>>(

@@ -48,6 +48,7 @@ pub struct Builder<'g, T, D> {
 // The element is a bound of the methods: so the compiler says what is wrong with it, and not that there is no such method.
 impl<T, D: Dimension> GlobalArray<T, D> {
     /// Starts the description of an array over all members of a group. (A job is its world group.)
+    #[doc(alias("NGA_Create", "NGA_Create_config", "GA_Create_handle", "GA_Set_data", "GA_Set_pgroup"))]
     pub fn builder<I: IntoDimension<Dim = D>>(group: &(impl AsRef<Group> + ?Sized), extents: I) -> Builder<'_, T, D>
     where
         T: Element,
@@ -156,6 +157,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     ///
     /// # Errors
     /// Same as [`Builder::create`].
+    #[doc(alias = "GA_Duplicate")]
     #[track_caller]
     pub fn duplicate(&self, name: &str) -> Result<Self> {
         located(move || Self::create(&self.group, self.distribution.clone(), name.into(), None, self.hollow))
@@ -217,6 +219,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
 
 impl<T: Element, D: Dimension> Builder<'_, T, D> {
     /// The name, used in messages. The default is `GlobalArray` and the extents.
+    #[doc(alias = "GA_Set_array_name")]
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
         self
@@ -231,18 +234,21 @@ impl<T: Element, D: Dimension> Builder<'_, T, D> {
     }
 
     /// One block per member, with edges of at least these lengths. If an edge equals the extent, that axis is not cut.
+    #[doc(alias = "GA_Set_chunk")]
     pub fn min_block(mut self, edges: impl AsRef<[usize]>) -> Self {
         self.layout = Layout::Block { least: Some(edges.as_ref().to_vec()) };
         self
     }
 
     /// Blocks of this shape, dealt out cyclically to the process grid along each axis, as in ScaLAPACK.
+    #[doc(alias("GA_Set_block_cyclic", "GA_Set_block_cyclic_proc_grid"))]
     pub fn block_cyclic(mut self, block: impl AsRef<[usize]>) -> Self {
         self.layout = Layout::BlockCyclic { block: block.as_ref().to_vec() };
         self
     }
 
     /// One block per member, with cuts of your choice: for each axis, the first index of each block, ascending from 0.
+    #[doc(alias("NGA_Create_irreg", "NGA_Create_irreg_config", "GA_Set_irreg_distr"))]
     pub fn irregular(mut self, cuts: impl Into<Vec<Vec<usize>>>) -> Self {
         self.layout = Layout::Irregular { cuts: cuts.into() };
         self
@@ -253,6 +259,7 @@ impl<T: Element, D: Dimension> Builder<'_, T, D> {
     ///
     /// # Source
     /// GA: `GA_Set_tiled_proc_grid`.
+    #[doc(alias = "GA_Set_tiled_proc_grid")]
     pub fn tiled(mut self, tile: impl AsRef<[usize]>) -> Self {
         self.layout = Layout::Tiled { tile: tile.as_ref().to_vec() };
         self
@@ -263,6 +270,7 @@ impl<T: Element, D: Dimension> Builder<'_, T, D> {
     ///
     /// # Source
     /// GA: `GA_Set_tiled_irreg_proc_grid`.
+    #[doc(alias = "GA_Set_tiled_irreg_proc_grid")]
     pub fn tiled_irregular(mut self, cuts: impl Into<Vec<Vec<usize>>>) -> Self {
         self.layout = Layout::TiledIrregular { cuts: cuts.into() };
         self
@@ -287,6 +295,7 @@ impl<T: Element, D: Dimension> Builder<'_, T, D> {
     ///
     /// # Source
     /// GA: `GA_Set_restricted`, `GA_Set_restricted_range`.
+    #[doc(alias("GA_Set_restricted", "GA_Set_restricted_range"))]
     pub fn restrict(mut self, members: impl IntoIterator<Item = usize>) -> Self {
         self.owners = Some(members.into_iter().collect());
         self
@@ -334,6 +343,13 @@ impl<T: Element, D: Dimension> Builder<'_, T, D> {
     ///
     /// # Source
     /// GA: `NGA_Create_ghosts`, `GA_Set_ghosts`.
+    #[doc(alias(
+        "NGA_Create_ghosts",
+        "NGA_Create_ghosts_config",
+        "NGA_Create_ghosts_irreg",
+        "NGA_Create_ghosts_irreg_config",
+        "GA_Set_ghosts"
+    ))]
     pub fn ghosts(mut self, widths: impl AsRef<[usize]>) -> Self {
         self.ghosts = Some(widths.as_ref().to_vec());
         self
@@ -350,6 +366,7 @@ impl<T: Element, D: Dimension> Builder<'_, T, D> {
     ///
     /// # Source
     /// GA: `NGA_Set_ghost_corner_flag`.
+    #[doc(alias = "GA_Set_ghost_corner_flag")]
     pub fn corners(mut self, filled: bool) -> Self {
         self.corners = filled;
         self
@@ -376,6 +393,7 @@ impl<T: Element, D: Dimension> Builder<'_, T, D> {
     /// # Errors
     /// An impossible distribution; more than 64 axes; members that describe different arrays; [`Error::OutOfMemory`] with the bytes
     /// needed and available, on all members and with nothing allocated; the end of the job.
+    #[doc(alias = "GA_Allocate")]
     #[track_caller]
     pub fn create(self) -> Result<GlobalArray<T, D>> {
         located(move || {

@@ -26,6 +26,7 @@ impl<T: Element, D: Dimension> Cells<'_, T, D> {
     ///
     /// # Panics
     /// If there is no such cell here: the element is not this rank's, or the offset is larger than the width of the ghost cells.
+    #[doc(alias("NGA_Access_ghost_element", "NGA_Release_ghost_element"))]
     #[inline]
     #[must_use]
     #[track_caller]

@@ -139,8 +139,8 @@ impl<T: AtomicInteger, D: Dimension> GlobalArray<T, D> {
     ///
     /// # Source
     /// GA: `NGA_Read_inc`, here with the element's full width.
-    #[doc(alias = "read_increment")]
     #[doc(alias = "NGA_Read_inc")]
+    #[doc(alias = "read_increment")]
     #[track_caller]
     pub fn fetch_add(&self, index: impl IntoDimension<Dim = D>, increment: T) -> Result<T> {
         self.atomic("fetch_add", index, AtomicOp::Add, increment, T::ZERO)

@@ -364,6 +364,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     ///
     /// # Source
     /// GA: `GA_Update_ghosts` and `NGA_Access_ghosts`; `NGA_Get_ghost_block` is a copy of a part of the view.
+    #[doc(alias("NGA_Access_ghosts", "NGA_Release_ghosts", "NGA_Get_ghost_block"))]
     pub fn ghosts(&mut self) -> Ghosts<'_, T, D> {
         Ghosts(self)
     }
@@ -373,6 +374,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     ///
     /// # Source
     /// GA: `NGA_Access_ghosts`, `NGA_Release_update_ghosts`.
+    #[doc(alias = "NGA_Release_update_ghosts")]
     pub fn ghosts_mut(&mut self) -> GhostsMut<'_, T, D> {
         GhostsMut(self)
     }
@@ -398,6 +400,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     ///
     /// # Source
     /// GA: `NGA_Access` and `NGA_Release_update`, without their races.
+    #[doc(alias("NGA_Access", "NGA_Release_update"))]
     #[track_caller]
     pub fn owner_epoch<R>(&mut self, body: impl FnOnce(OwnedPartMut<'_, T, D>) -> R) -> Result<R> {
         located(move || {
@@ -417,6 +420,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     ///
     /// # Errors
     /// Same as [`owner_epoch`](Self::owner_epoch).
+    #[doc(alias = "NGA_Release")]
     #[track_caller]
     pub fn read_epoch<R>(&mut self, body: impl FnOnce(OwnedPart<'_, T, D>, &Reader<T, D>) -> R) -> Result<R> {
         located(move || {

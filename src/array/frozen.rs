@@ -59,7 +59,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     /// # Errors
     /// Members in different collectives; a transfer that failed; the end of the job. An error ends the job, as in an
     /// [epoch](Self::read_epoch).
-    #[doc(alias = "read_only")]
+    #[doc(alias("read_only", "GA_Set_property"))]
     #[track_caller]
     pub fn freeze(mut self) -> Result<Frozen<T, D>> {
         located(move || {
@@ -78,7 +78,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     ///
     /// # Source
     /// GA: mirrored arrays (`GA_Pgroup_get_mirror`), which may be written and then have to be merged.
-    #[doc(alias = "mirrored")]
+    #[doc(alias("mirrored", "GA_Pgroup_get_mirror"))]
     #[track_caller]
     pub fn freeze_on_nodes(self) -> Result<Frozen<T, D>> {
         located(move || {
@@ -180,6 +180,7 @@ impl<T: Element, D: Dimension> Frozen<T, D> {
     ///
     /// # Errors
     /// Same as [`GlobalArray::freeze`].
+    #[doc(alias = "GA_Unset_property")]
     #[track_caller]
     pub fn thaw(self) -> Result<GlobalArray<T, D>> {
         located(move || {

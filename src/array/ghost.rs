@@ -151,6 +151,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     ///
     /// # Source
     /// GA: `GA_Update_ghosts`, where all boundaries are periodic.
+    #[doc(alias("GA_Update_ghosts", "ga_update5_ghosts"))]
     #[track_caller]
     pub fn update_ghosts(&mut self) -> Result<()> {
         located(move || self.update("update_ghosts", 0, None))
@@ -164,6 +165,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     ///
     /// # Source
     /// GA: `NGA_Update_ghost_dir`.
+    #[doc(alias = "NGA_Update_ghost_dir")]
     #[track_caller]
     pub fn update_ghosts_at(&mut self, axis: usize, side: Side) -> Result<()> {
         located(move || {
@@ -202,6 +204,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     ///
     /// # Source
     /// GA: `NGA_Update_ghosts_nb`.
+    #[doc(alias = "NGA_Update_ghosts_nb")]
     #[track_caller]
     pub fn update_ghosts_nb(&mut self) -> Result<GhostUpdate<'_, T, D>> {
         located(move || {

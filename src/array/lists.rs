@@ -40,6 +40,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     ///
     /// # Source
     /// GA: `NGA_Gather`.
+    #[doc(alias("NGA_Gather", "NGA_Gather_flat"))]
     #[track_caller]
     pub fn gather<I: IntoDimension<Dim = D> + Copy>(&self, subscripts: &[I], to: &mut [T]) -> Result<()> {
         located(move || {
@@ -64,6 +65,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     ///
     /// # Source
     /// GA: `NGA_Scatter`.
+    #[doc(alias("NGA_Scatter", "NGA_Scatter_flat"))]
     #[track_caller]
     pub fn scatter<I: IntoDimension<Dim = D> + Copy>(&self, subscripts: &[I], from: &[T]) -> Result<()> {
         located(move || {
@@ -232,6 +234,7 @@ impl<T: Additive, D: Dimension> GlobalArray<T, D> {
     ///
     /// # Source
     /// GA: `NGA_Scatter_acc`.
+    #[doc(alias("NGA_Scatter_acc", "NGA_Scatter_acc_flat"))]
     #[track_caller]
     pub fn scatter_accumulate<I: IntoDimension<Dim = D> + Copy>(
         &self,

@@ -143,21 +143,22 @@ pub type GlobalArrayD<T> = GlobalArray<T, IxDyn>;
 /// # Queries, completion, end
 impl<T: Element, D: Dimension> GlobalArray<T, D> {
     /// The array's name, used in messages.
+    #[doc(alias = "GA_Inquire_name")]
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
     /// Elements along each axis.
-    #[doc(alias = "extents")]
     #[doc(alias = "NGA_Inquire")]
+    #[doc(alias = "extents")]
     #[must_use]
     pub fn shape(&self) -> &[usize] {
         self.distribution.shape()
     }
 
     /// Number of axes.
-    #[doc(alias = "GA_Ndim")]
+    #[doc(alias("GA_Ndim", "GA_Get_dimension"))]
     #[must_use]
     pub fn ndim(&self) -> usize {
         self.shape().len()
@@ -176,6 +177,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     }
 
     /// The group that the array belongs to.
+    #[doc(alias = "GA_Get_pgroup")]
     #[must_use]
     pub fn group(&self) -> &Group {
         &self.group
@@ -188,6 +190,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     }
 
     /// The blocks that a member owns, in row-major order of their positions in its part. Works for every distribution. Local.
+    #[doc(alias("NGA_Distribution", "GA_Total_blocks"))]
     pub fn blocks(&self, member: usize) -> impl Iterator<Item = Block<D>> + '_ {
         self.distribution.blocks(member)
     }
@@ -201,6 +204,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     ///
     /// # Errors
     /// An index outside the array.
+    #[doc(alias = "NGA_Locate")]
     #[track_caller]
     pub fn owner(&self, index: impl ndarray::IntoDimension<Dim = D>) -> Result<usize> {
         located(move || {
@@ -214,6 +218,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     ///
     /// # Errors
     /// An operation that failed since the last fence; the end of the job.
+    #[doc(alias = "GA_Fence")]
     #[track_caller]
     pub fn fence(&self) -> Result<()> {
         located(move || {
@@ -226,6 +231,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     ///
     /// # Errors
     /// Members in different collectives; the end of the job.
+    #[doc(alias = "GA_Destroy")]
     #[track_caller]
     pub fn destroy(mut self) -> Result<()> {
         located(|| {

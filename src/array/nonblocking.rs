@@ -49,6 +49,7 @@ impl<T: Element, Out: Dimension> Get<T, Out> {
     ///
     /// # Errors
     /// The transfer failed; the end of the job.
+    #[doc(alias = "NGA_NbWait")]
     #[allow(clippy::missing_panics_doc, reason = "the request keeps the elements for the one handle")]
     #[track_caller]
     pub fn wait(self) -> Result<Array<T, Out>> {
@@ -66,6 +67,7 @@ impl<T: Element, Out: Dimension> Get<T, Out> {
     ///
     /// # Errors
     /// The end of the job.
+    #[doc(alias = "NGA_NbTest")]
     #[track_caller]
     pub fn test(&self) -> Result<bool> {
         located(move || match &self.0 {
@@ -137,6 +139,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     ///
     /// # Source
     /// GA: `NGA_NbGet`, `NGA_NbWait`, `NGA_NbTest`.
+    #[doc(alias = "NGA_NbGet")]
     #[track_caller]
     pub fn get_nb<P: IntoPatch<D>>(&self, patch: P) -> Result<Get<T, P::Output>> {
         let caller = Location::caller();
@@ -170,6 +173,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     ///
     /// # Source
     /// GA: `NGA_NbPut`.
+    #[doc(alias = "NGA_NbPut")]
     #[track_caller]
     pub fn put_nb<P: IntoPatch<D>>(&self, patch: P, from: Array<T, P::Output>) -> Result<Pending> {
         let caller = Location::caller();
@@ -211,6 +215,7 @@ impl<T: Additive, D: Dimension> GlobalArray<T, D> {
     ///
     /// # Source
     /// GA: `NGA_NbAcc`.
+    #[doc(alias = "NGA_NbAcc")]
     #[track_caller]
     pub fn accumulate_nb<P: IntoPatch<D>>(&self, patch: P, alpha: T::Scale, from: Array<T, P::Output>) -> Result<Pending> {
         let caller = Location::caller();

@@ -275,6 +275,7 @@ impl<'a, T: Element, D: Dimension> GhostPart<'a, T, D> {
 
 impl<T: Element, D: Dimension> OwnedPartMut<'_, T, D> {
     /// Like [`as_slice`](Self::as_slice), writable.
+    #[doc(alias("NGA_Access_block_segment", "NGA_Release_block_segment", "NGA_Release_update_block_segment"))]
     #[inline]
     #[must_use]
     #[doc(alias = "as_slice_mut")]
@@ -321,6 +322,14 @@ impl<T: Element, D: Dimension> OwnedPartMut<'_, T, D> {
     ///
     /// # Panics
     /// If the block is not one of [`blocks`](Self::blocks).
+    #[doc(alias(
+        "NGA_Access_block",
+        "NGA_Access_block_grid",
+        "NGA_Release_block",
+        "NGA_Release_block_grid",
+        "NGA_Release_update_block",
+        "NGA_Release_update_block_grid"
+    ))]
     #[track_caller]
     pub fn block_mut(&mut self, block: &Block<D>) -> ArrayViewMut<'_, T, D> {
         let shape = block.patch.count().clone().strides(block.strides.clone());
@@ -333,6 +342,7 @@ impl<T: Element, D: Dimension> GhostPartMut<'_, T, D> {
     ///
     /// # Panics
     /// For a tiled array.
+    #[doc(alias = "NGA_Release_update_ghost_element")]
     #[track_caller]
     pub fn view_mut(&mut self) -> ArrayViewMut<'_, T, D> {
         check_one(self.distribution);

@@ -103,6 +103,7 @@ impl<T: Element, D: Dimension> Periodic<'_, T, D> {
     ///
     /// # Source
     /// GA: `NGA_Periodic_get`.
+    #[doc(alias = "NGA_Periodic_get")]
     #[track_caller]
     pub fn get_into<'v>(&self, ranges: impl IndexRanges, to: impl Into<ArrayViewMut<'v, T, D>>) -> Result<()> {
         located(move || {
@@ -171,6 +172,7 @@ impl<T: Element, D: Dimension> Periodic<'_, T, D> {
     ///
     /// # Source
     /// GA: `NGA_Periodic_put`.
+    #[doc(alias = "NGA_Periodic_put")]
     #[track_caller]
     pub fn put<'v>(&self, ranges: impl IndexRanges, from: impl Into<ArrayView<'v, T, D>>) -> Result<()> {
         located(move || {
@@ -249,6 +251,7 @@ impl<T: Additive, D: Dimension> Periodic<'_, T, D> {
     ///
     /// # Source
     /// GA: `NGA_Periodic_acc`.
+    #[doc(alias = "NGA_Periodic_acc")]
     #[track_caller]
     pub fn accumulate<'v>(&self, ranges: impl IndexRanges, alpha: T::Scale, from: impl Into<ArrayView<'v, T, D>>) -> Result<()> {
         located(move || {

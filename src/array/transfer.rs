@@ -31,6 +31,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     ///
     /// # Source
     /// GA: `NGA_Get`; the pipeline of contiguous chunks over a network: ARMCI-Gemini §III-B2.
+    #[doc(alias = "NGA_Get")]
     #[inline(always)]
     #[track_caller]
     pub fn get_into<'v, P: IntoPatch<D>>(&self, patch: P, to: impl Into<ArrayViewMut<'v, T, P::Output>>) -> Result<()> {
@@ -62,6 +63,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     ///
     /// # Errors
     /// Same as [`get_into`](Self::get_into).
+    #[doc(alias = "NGA_Strided_get")]
     #[track_caller]
     pub fn get<P: IntoPatch<D>>(&self, patch: P) -> Result<Array<T, P::Output>> {
         const OPERATION: &str = "get";
@@ -87,6 +89,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     ///
     /// # Source
     /// GA: `NGA_Put`; ARMCI-Gemini §III-B2.
+    #[doc(alias("NGA_Put", "NGA_Strided_put"))]
     #[inline(always)]
     #[track_caller]
     pub fn put<'v, P: IntoPatch<D>>(&self, patch: P, from: impl Into<ArrayView<'v, T, P::Output>>) -> Result<()> {

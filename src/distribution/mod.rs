@@ -116,6 +116,7 @@ impl<D: Dimension> Distribution<D> {
     }
 
     /// The process grid. Members at or beyond its product own nothing.
+    #[doc(alias("GA_Get_proc_grid", "GA_Nblock"))]
     #[inline]
     #[must_use]
     pub fn grid(&self) -> &[usize] {
@@ -123,6 +124,7 @@ impl<D: Dimension> Distribution<D> {
     }
 
     /// Edges of one block or tile; `None` if blocks differ. ScaLAPACK's `MB` and `NB`.
+    #[doc(alias = "GA_Get_block_info")]
     #[must_use]
     pub fn block_shape(&self) -> Option<&[usize]> {
         match self.layout.arithmetic() {
@@ -134,6 +136,7 @@ impl<D: Dimension> Distribution<D> {
     }
 
     /// `block`, `block-cyclic`, `irregular`, `tiled` or `tiled-irregular`.
+    #[doc(alias = "GA_Uses_proc_grid")]
     #[must_use]
     pub fn kind(&self) -> &'static str {
         match self.layout.arithmetic() {
@@ -161,6 +164,7 @@ impl<D: Dimension> Distribution<D> {
     }
 
     /// The ghost cells, if the array has any.
+    #[doc(alias = "GA_Has_ghosts")]
     #[inline]
     #[must_use]
     pub fn ghosts(&self) -> Option<&Ghosts<D>> {
@@ -179,6 +183,7 @@ impl<D: Dimension> Distribution<D> {
     }
 
     /// A number that is equal for equal distributions, and almost certainly different otherwise.
+    #[doc(alias = "GA_Compare_distr")]
     #[must_use]
     pub fn fingerprint(&self) -> u64 {
         let mut state = 0;

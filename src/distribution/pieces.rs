@@ -41,6 +41,7 @@ pub struct Pieces<'a, D> {
 impl<D: Dimension> Distribution<D> {
     /// Cuts a patch, which must lie inside the extents, into one piece for each owner's block that it intersects. Blocks of one owner
     /// are merged into one piece if the patch crosses them in equal local steps.
+    #[doc(alias("NGA_Locate_region", "NGA_Locate_nnodes"))]
     #[must_use]
     pub fn pieces<'a>(&'a self, patch: &'a Patch<D>) -> Pieces<'a, D> {
         let axes = self.extents.ndim();

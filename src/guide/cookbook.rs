@@ -138,8 +138,9 @@
 //!
 //! # Keep data on each node
 //!
-//! A table that all ranks read often should be stored once per node, not once per rank. Make a group of the ranks on each node, and
-//! an array in that group:
+//! A table that all ranks read often should be stored once per node, not once per rank. If it is a global array,
+//! [`freeze_on_nodes`](crate::GlobalArray::freeze_on_nodes) copies it to each node. Else make a group of the ranks on each node, and an
+//! array in that group:
 //!
 //! ```
 //! use global_arrays::prelude::*;

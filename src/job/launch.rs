@@ -148,6 +148,7 @@ impl Launch {
     }
 
     /// Bytes that the ranks of a machine may commit together, more than 0.
+    #[doc(alias("GA_Initialize_ltd", "GA_Set_memory_limit"))]
     pub fn memory(mut self, bytes: u64) -> Self {
         self.memory = Some(bytes);
         self
@@ -313,6 +314,7 @@ impl Launch {
     ///     })
     /// }
     /// ```
+    #[doc(alias = "GA_Initialize_comm")]
     #[cfg(feature = "mpi")]
     pub fn run_on<C, R: Portable, E>(&self, comm: &C, body: impl FnOnce(&Job) -> Result<R, E>) -> Result<R, E>
     where

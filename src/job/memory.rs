@@ -18,6 +18,7 @@ pub struct Memory {
 
 impl Job {
     /// The memory that this rank has requested and committed, and what its machine has left. Local.
+    #[doc(alias("GA_Memory_avail", "GA_Inquire_memory"))]
     #[must_use]
     pub fn memory(&self) -> Memory {
         let available = self.inner.left().bytes;

@@ -58,6 +58,7 @@ use crate::{
 /// # Ok(())
 /// # }
 /// ```
+#[doc(alias("GA_Initialize", "GA_Initialize_args", "GA_Terminate"))]
 pub fn run<R: Portable, E>(body: impl Fn(&Job) -> Result<R, E> + Sync) -> Result<R, E>
 where
     E: From<Error> + std::fmt::Display,
@@ -115,18 +116,21 @@ impl Job {
     }
 
     /// The calling rank's number in the job.
+    #[doc(alias = "GA_Nodeid")]
     #[must_use]
     pub fn rank(&self) -> usize {
         self.world.member()
     }
 
     /// The number of the node on which this rank runs.
+    #[doc(alias = "GA_Cluster_nodeid")]
     #[must_use]
     pub fn node(&self) -> usize {
         self.inner.conduit().topology().node(self.rank())
     }
 
     /// The ranks that run on a node, in ascending order.
+    #[doc(alias("GA_Cluster_nprocs", "GA_Cluster_procid"))]
     #[must_use]
     pub fn node_ranks(&self, node: usize) -> Vec<usize> {
         (0..self.size()).filter(|&rank| self.inner.conduit().topology().node(rank) == node).collect()

@@ -58,6 +58,7 @@ impl Add for Work {
 impl Group {
     /// Time since the job began, as this rank sees it: real time, or virtual time over a simulated network. Use it for whatever a program
     /// measures of itself. Local.
+    #[doc(alias = "GA_Wtime")]
     #[must_use]
     pub fn now(&self) -> Duration {
         self.conduit().now()

@@ -68,6 +68,7 @@ impl Group {
     ///
     /// # Source
     /// Binomial tree among the nodes, and one inside each.
+    #[doc(alias("GA_Brdcst", "GA_Pgroup_brdcst"))]
     #[track_caller]
     pub fn broadcast<T: Element>(&self, root: usize, data: &mut [T]) -> Result<()> {
         located(move || {
@@ -161,6 +162,7 @@ impl Group {
     /// })
     /// # }
     /// ```
+    #[doc(alias("GA_Dgop", "GA_Pgroup_dgop"))]
     #[track_caller]
     pub fn all_reduce<T: Element>(&self, data: &mut [T], op: impl Fn(T, T) -> T) -> Result<()> {
         located(move || {

@@ -65,7 +65,6 @@ impl Counter {
     /// # Source
     /// GA: `NGA_Read_inc`.
     #[doc(alias = "read_increment")]
-    #[doc(alias = "NGA_Read_inc")]
     #[inline(always)]
     #[track_caller]
     pub fn fetch_add(&self, increment: usize) -> Result<usize> {

@@ -62,8 +62,8 @@ impl Group {
     /// # Errors
     /// A list that is empty, names a member twice, names one that does not exist, or omits the caller; too little memory; the end of
     /// the job.
+    #[doc(alias("GA_Pgroup_create", "GA_Pgroup_self"))]
     #[doc(alias = "group")]
-    #[doc(alias = "GA_Pgroup_create")]
     #[track_caller]
     pub fn subgroup(&self, list: &[usize]) -> Result<Group> {
         located(move || {
@@ -179,6 +179,7 @@ impl Group {
     ///
     /// # Source
     /// GA: `GA_Pgroup_split_irreg`; `GA_Pgroup_split` into n groups of consecutive ranks is `color = rank * n / size`.
+    #[doc(alias("GA_Pgroup_split", "GA_Pgroup_split_irreg", "GA_Pgroup_duplicate"))]
     #[track_caller]
     pub fn split(&self, color: usize) -> Result<Group> {
         located(move || self.split_ordered(color, 0))

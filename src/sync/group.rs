@@ -24,6 +24,7 @@ use crate::{
 ///
 /// Members are numbered from 0 in the group's order. Arrays, counters and collectives belong to a group, and only its members take
 /// part in them. There is no default group: you always pass the group explicitly.
+#[doc(alias = "GA_Pgroup_destroy")]
 #[derive(Clone, Debug)]
 pub struct Group {
     pub(crate) inner: Arc<GroupInner>,
@@ -197,12 +198,14 @@ impl Group {
     }
 
     /// Number of members.
+    #[doc(alias("GA_Nnodes", "GA_Pgroup_nnodes", "GA_Get_pgroup_size"))]
     #[must_use]
     pub fn size(&self) -> usize {
         self.inner.size
     }
 
     /// The calling rank's number in this group. In the group of all ranks, which a [`Job`](crate::Job) is, it equals the rank.
+    #[doc(alias = "GA_Pgroup_nodeid")]
     #[must_use]
     pub fn member(&self) -> usize {
         self.inner.me
@@ -212,6 +215,7 @@ impl Group {
     ///
     /// # Panics
     /// If there is no such member.
+    #[doc(alias = "GA_Pgroup_absolute_id")]
     #[must_use]
     #[track_caller]
     pub fn rank_of(&self, member: usize) -> usize {
@@ -235,6 +239,7 @@ impl Group {
     ///
     /// # Source
     /// GA: `GA_Cluster_proc_nodeid`.
+    #[doc(alias = "GA_Cluster_proc_nodeid")]
     #[must_use]
     #[track_caller]
     pub fn node_of(&self, member: usize) -> usize {
@@ -245,6 +250,7 @@ impl Group {
     ///
     /// # Source
     /// GA: `GA_Cluster_nnodes`.
+    #[doc(alias = "GA_Cluster_nnodes")]
     #[must_use]
     pub fn nodes(&self) -> usize {
         let topology = self.inner.engine().conduit().topology();
@@ -252,6 +258,7 @@ impl Group {
     }
 
     /// The members' ranks in the job, in the group's order.
+    #[doc(alias = "GA_List_nodeid")]
     #[must_use]
     pub fn ranks(&self) -> Ranks<'_> {
         Ranks { group: &self.inner, next: 0 }
@@ -264,6 +271,7 @@ impl Group {
     /// # Errors
     /// An operation that failed since the last fence; members in different collectives; the end of the job. If members
     /// disagree, all of them get the error.
+    #[doc(alias("GA_Sync", "GA_Pgroup_sync"))]
     #[track_caller]
     pub fn sync(&self) -> Result<()> {
         located(move || self.settle(Op::Sync, 0))
@@ -289,6 +297,7 @@ impl Group {
     ///
     /// # Errors
     /// Members in different collectives; the end of the job.
+    #[doc(alias = "ga_msg_sync")]
     #[track_caller]
     pub fn barrier(&self) -> Result<()> {
         located(move || self.agree(Op::Barrier, 0))

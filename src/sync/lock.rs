@@ -27,6 +27,7 @@ const HELD: u64 = 1;
 /// })
 /// # }
 /// ```
+#[doc(alias = "GA_Destroy_mutexes")]
 #[derive(Debug)]
 pub struct Locks {
     words: SharedWords,
@@ -146,6 +147,7 @@ impl Locks {
     ///
     /// # Errors
     /// A lock that does not exist; a holder that has ended; a deadlock; the end of the job.
+    #[doc(alias = "GA_Lock")]
     #[track_caller]
     pub fn lock(&self, lock: usize) -> Result<LockGuard<'_>> {
         located(move || {
@@ -199,6 +201,7 @@ impl LockGuard<'_> {
     ///
     /// # Errors
     /// A transfer that failed; the end of the job.
+    #[doc(alias = "GA_Unlock")]
     #[track_caller]
     pub fn unlock(mut self) -> Result<()> {
         located(|| {

@@ -41,8 +41,8 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     ///
     /// # Source
     /// GA: `GA_Copy`, `GA_Transpose`.
-    #[doc(alias = "copy_from")]
     #[doc(alias = "GA_Copy")]
+    #[doc(alias = "copy_from")]
     #[track_caller]
     pub fn assign(&mut self, source: impl IntoOperand<T, D>) -> Result<()> {
         located(move || self.all().assign(source.into_operand()))

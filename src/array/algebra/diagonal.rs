@@ -22,6 +22,7 @@ impl<T: Element> GlobalArray<T, Ix2> {
     ///
     /// # Source
     /// GA: `GA_Get_diag`.
+    #[doc(alias = "GA_Get_diag")]
     #[track_caller]
     pub fn diagonal(&self) -> Result<Array1<T>> {
         located(move || {
@@ -42,6 +43,7 @@ impl<T: Element> GlobalArray<T, Ix2> {
     ///
     /// # Source
     /// GA: `GA_Set_diagonal`.
+    #[doc(alias("GA_Set_diagonal", "GA_Zero_diagonal"))]
     #[track_caller]
     pub fn set_diagonal(&mut self, values: &[T]) -> Result<()> {
         located(move || {
@@ -96,6 +98,7 @@ impl<T: Number> GlobalArray<T, Ix2> {
     ///
     /// # Source
     /// GA: `GA_Add_diagonal`.
+    #[doc(alias = "GA_Add_diagonal")]
     #[track_caller]
     pub fn add_diagonal(&mut self, values: &[T]) -> Result<()> {
         located(move || {
@@ -127,6 +130,7 @@ impl<T: Number> GlobalArray<T, Ix2> {
     ///
     /// # Source
     /// GA: `GA_Shift_diagonal`.
+    #[doc(alias = "GA_Shift_diagonal")]
     #[track_caller]
     pub fn shift_diagonal(&mut self, constant: T) -> Result<()> {
         located(move || self.on_diagonal("shift_diagonal", |part, at, _| part.store(at, part.load(at).plus(constant))))
@@ -139,6 +143,7 @@ impl<T: Number> GlobalArray<T, Ix2> {
     ///
     /// # Source
     /// GA: `GA_Scale_rows`.
+    #[doc(alias = "GA_Scale_rows")]
     #[track_caller]
     pub fn scale_rows(&mut self, factors: &[T]) -> Result<()> {
         located(move || self.scale_along("scale_rows", 0, factors))
@@ -151,6 +156,7 @@ impl<T: Number> GlobalArray<T, Ix2> {
     ///
     /// # Source
     /// GA: `GA_Scale_cols`.
+    #[doc(alias = "GA_Scale_cols")]
     #[track_caller]
     pub fn scale_cols(&mut self, factors: &[T]) -> Result<()> {
         located(move || self.scale_along("scale_cols", 1, factors))

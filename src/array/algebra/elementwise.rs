@@ -34,6 +34,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     ///
     /// # Source
     /// GA: `GA_Fill`.
+    #[doc(alias = "GA_Fill")]
     #[track_caller]
     pub fn fill(&mut self, value: T) -> Result<()> {
         located(move || self.all().fill(value))
@@ -46,6 +47,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     ///
     /// # Source
     /// GA: `GA_Abs_value`, `GA_Recip`, `GA_Add_constant` and similar calls are closures here.
+    #[doc(alias("GA_Abs_value", "GA_Recip", "GA_Randomize"))]
     #[doc(alias = "mapv_inplace")]
     #[track_caller]
     pub fn map(&mut self, f: impl FnMut(T) -> T) -> Result<()> {
@@ -84,6 +86,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     ///
     /// # Source
     /// GA: `GA_Elem_multiply`, `GA_Elem_divide`, `GA_Elem_maximum`, `GA_Elem_minimum` are closures here.
+    #[doc(alias("GA_Elem_divide", "GA_Elem_maximum", "GA_Elem_minimum"))]
     #[doc(alias = "zip_from")]
     #[doc(alias = "zip_mut_with")]
     #[track_caller]
@@ -139,6 +142,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     ///
     /// # Errors
     /// Same as that method.
+    #[doc(alias = "GA_Median")]
     #[track_caller]
     pub fn zip_with2<A: Element, B: Element>(
         &mut self,
@@ -272,6 +276,7 @@ impl<T: Additive, D: Dimension> GlobalArray<T, D> {
     ///
     /// # Source
     /// GA: `GA_Zero`.
+    #[doc(alias = "GA_Zero")]
     #[track_caller]
     pub fn zero(&mut self) -> Result<()> {
         located(move || self.fill(T::ZERO))
@@ -284,6 +289,7 @@ impl<T: Additive, D: Dimension> GlobalArray<T, D> {
     ///
     /// # Source
     /// GA: `GA_Scale`.
+    #[doc(alias = "GA_Scale")]
     #[track_caller]
     pub fn scale(&mut self, alpha: T::Scale) -> Result<()> {
         located(move || self.all().scale(alpha))
@@ -296,6 +302,7 @@ impl<T: Additive, D: Dimension> GlobalArray<T, D> {
     ///
     /// # Source
     /// GA: `GA_Add_constant`.
+    #[doc(alias = "GA_Add_constant")]
     #[track_caller]
     pub fn add_constant(&mut self, constant: T) -> Result<()> {
         located(move || self.all().map("add_constant", |x| x.plus(constant)))
@@ -309,8 +316,8 @@ impl<T: Additive, D: Dimension> GlobalArray<T, D> {
     ///
     /// # Source
     /// GA: `GA_Add`.
-    #[doc(alias = "add_from")]
     #[doc(alias = "GA_Add")]
+    #[doc(alias = "add_from")]
     #[track_caller]
     pub fn assign_sum(
         &mut self,
@@ -331,7 +338,6 @@ impl<T: Additive, D: Dimension> GlobalArray<T, D> {
     /// # Source
     /// BLAS `axpy`; GA: `GA_Add` with the result as an operand.
     #[doc(alias = "axpy")]
-    #[doc(alias = "GA_Add")]
     #[track_caller]
     pub fn scaled_add(&mut self, alpha: T::Scale, x: impl IntoOperand<T, D>) -> Result<()> {
         located(move || self.all().axpby("scaled_add", alpha, x.into_operand(), T::Scale::ONE))
@@ -360,7 +366,6 @@ impl<T: Additive, D: Dimension> GlobalArray<T, D> {
     ///
     /// # Source
     /// The BLAS extension `axpby`; GA: `GA_Add` with the result as an operand.
-    #[doc(alias = "GA_Add")]
     #[track_caller]
     pub fn axpby(&mut self, alpha: T::Scale, x: impl IntoOperand<T, D>, beta: T::Scale) -> Result<()> {
         located(move || self.all().axpby("axpby", alpha, x.into_operand(), beta))
@@ -434,8 +439,8 @@ impl<T: Number, D: Dimension> GlobalArray<T, D> {
     ///
     /// # Source
     /// GA: `GA_Elem_multiply`.
-    #[doc(alias = "elem_multiply_from")]
     #[doc(alias = "GA_Elem_multiply")]
+    #[doc(alias = "elem_multiply_from")]
     #[track_caller]
     pub fn assign_product(&mut self, a: impl IntoOperand<T, D>, b: impl IntoOperand<T, D>) -> Result<()> {
         located(move || self.all().assign_zip("assign_product", a.into_operand(), b.into_operand(), T::scaled))

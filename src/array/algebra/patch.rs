@@ -266,6 +266,7 @@ impl<T: Number, D: Dimension, S: Dimension> PatchRef<'_, T, D, S> {
     ///
     /// # Source
     /// GA: `NGA_Ddot_patch` and similar calls.
+    #[doc(alias = "NGA_Ddot_patch")]
     #[doc(alias = "dot_patch")]
     #[track_caller]
     pub fn dot(self, other: impl IntoOperand<T, D>) -> Result<T> {
@@ -287,6 +288,7 @@ impl<T: Element + fmt::Display, D: Dimension, S: Dimension> PatchRef<'_, T, D, S
     ///
     /// # Source
     /// GA: `NGA_Print_patch`.
+    #[doc(alias = "NGA_Print_patch")]
     #[doc(alias = "write_patch_to")]
     #[track_caller]
     pub fn write_to(self, to: impl std::io::Write) -> Result<()> {
@@ -305,6 +307,7 @@ impl<T: Element, D: Dimension, S: Dimension> PatchMut<'_, T, D, S> {
     ///
     /// # Source
     /// GA: `NGA_Fill_patch`, `NGA_Zero_patch`.
+    #[doc(alias = "NGA_Fill_patch")]
     #[track_caller]
     pub fn fill(&mut self, value: T) -> Result<()> {
         located(move || self.resolve("fill")?.fill(value))
@@ -317,6 +320,7 @@ impl<T: Element, D: Dimension, S: Dimension> PatchMut<'_, T, D, S> {
     ///
     /// # Source
     /// GA: `GA_Abs_value_patch`, `GA_Recip_patch`, `GA_Add_constant_patch` and similar calls are closures here.
+    #[doc(alias("GA_Abs_value_patch", "GA_Recip_patch"))]
     #[track_caller]
     pub fn map(&mut self, f: impl FnMut(T) -> T) -> Result<()> {
         located(move || self.resolve("map")?.map("map", f))
@@ -329,6 +333,7 @@ impl<T: Element, D: Dimension, S: Dimension> PatchMut<'_, T, D, S> {
     ///
     /// # Source
     /// GA: `NGA_Copy_patch`, without its reshaping.
+    #[doc(alias = "NGA_Copy_patch")]
     #[track_caller]
     pub fn assign(&mut self, source: impl IntoOperand<T, D>) -> Result<()> {
         located(move || self.resolve("assign")?.assign(source.into_operand()))
@@ -341,6 +346,7 @@ impl<T: Element, D: Dimension, S: Dimension> PatchMut<'_, T, D, S> {
     ///
     /// # Source
     /// GA: `GA_Elem_multiply_patch`, `GA_Elem_divide_patch` and similar calls.
+    #[doc(alias("GA_Elem_divide_patch", "GA_Elem_maximum_patch", "GA_Elem_minimum_patch", "GA_Elem_multiply_patch"))]
     #[track_caller]
     pub fn assign_zip<A: Element, B: Element>(
         &mut self,
@@ -373,6 +379,7 @@ impl<T: Element, D: Dimension, S: Dimension> PatchMut<'_, T, D, S> {
     ///
     /// # Errors
     /// A patch outside its array; the errors of that method.
+    #[doc(alias = "GA_Median_patch")]
     #[track_caller]
     pub fn zip_with2<A: Element, B: Element>(
         &mut self,
@@ -387,6 +394,7 @@ impl<T: Element, D: Dimension, S: Dimension> PatchMut<'_, T, D, S> {
     ///
     /// # Errors
     /// A patch outside the array; the errors of that method.
+    #[doc(alias = "GA_Patch_enum")]
     #[track_caller]
     pub fn map_indexed(&mut self, f: impl FnMut(D::Pattern, T) -> T) -> Result<()> {
         located(move || self.resolve("map_indexed")?.map_indexed(f))
@@ -414,6 +422,7 @@ impl<T: Additive, D: Dimension, S: Dimension> PatchMut<'_, T, D, S> {
     ///
     /// # Source
     /// GA: `NGA_Zero_patch`.
+    #[doc(alias = "NGA_Zero_patch")]
     #[track_caller]
     pub fn zero(&mut self) -> Result<()> {
         located(move || self.fill(T::ZERO))
@@ -426,6 +435,7 @@ impl<T: Additive, D: Dimension, S: Dimension> PatchMut<'_, T, D, S> {
     ///
     /// # Source
     /// GA: `GA_Add_constant_patch`.
+    #[doc(alias = "GA_Add_constant_patch")]
     #[track_caller]
     pub fn add_constant(&mut self, constant: T) -> Result<()> {
         located(move || self.resolve("add_constant")?.map("add_constant", |x| x.plus(constant)))
@@ -438,6 +448,7 @@ impl<T: Additive, D: Dimension, S: Dimension> PatchMut<'_, T, D, S> {
     ///
     /// # Source
     /// GA: `NGA_Scale_patch`.
+    #[doc(alias = "NGA_Scale_patch")]
     #[track_caller]
     pub fn scale(&mut self, alpha: T::Scale) -> Result<()> {
         located(move || self.resolve("scale")?.scale(alpha))
@@ -450,6 +461,7 @@ impl<T: Additive, D: Dimension, S: Dimension> PatchMut<'_, T, D, S> {
     ///
     /// # Source
     /// GA: `NGA_Add_patch`.
+    #[doc(alias = "NGA_Add_patch")]
     #[track_caller]
     pub fn assign_sum(
         &mut self,

@@ -208,6 +208,7 @@ impl<T: Number, D: Dimension> GlobalArray<T, D> {
     ///
     /// # Source
     /// GA: `GA_Ddot` and similar calls.
+    #[doc(alias = "GA_Ddot")]
     #[track_caller]
     pub fn dot(&self, other: impl IntoOperand<T, D>) -> Result<T> {
         located(move || self.all().dot(&other.into_operand().resolve("dot")?))
@@ -271,6 +272,7 @@ impl<T: Number> GlobalArray<T, Ix2> {
     ///
     /// # Source
     /// GA: `GA_Norm1`; ScaLAPACK `PDLANGE`.
+    #[doc(alias = "GA_Norm1")]
     #[track_caller]
     pub fn norm_1(&self) -> Result<T::Real> {
         located(move || self.largest_sum("norm_1", 1))
@@ -283,6 +285,7 @@ impl<T: Number> GlobalArray<T, Ix2> {
     ///
     /// # Source
     /// GA: `GA_Norm_infinity`; ScaLAPACK `PDLANGE`.
+    #[doc(alias = "GA_Norm_infinity")]
     #[track_caller]
     pub fn norm_infinity(&self) -> Result<T::Real> {
         located(move || self.largest_sum("norm_infinity", 0))

@@ -37,8 +37,8 @@ impl<T: Element + PartialOrd, D: Dimension> GlobalArray<T, D> {
     ///
     /// # Source
     /// GA: `NGA_Select_elem` with `"min"`.
-    #[doc(alias = "min_with_index")]
     #[doc(alias = "NGA_Select_elem")]
+    #[doc(alias = "min_with_index")]
     #[track_caller]
     pub fn argmin(&self) -> Result<Option<(T, D::Pattern)>> {
         located(move || self.all().select("argmin", |x, y| x < y))
@@ -52,7 +52,6 @@ impl<T: Element + PartialOrd, D: Dimension> GlobalArray<T, D> {
     /// # Source
     /// GA: `NGA_Select_elem` with `"max"`.
     #[doc(alias = "max_with_index")]
-    #[doc(alias = "NGA_Select_elem")]
     #[track_caller]
     pub fn argmax(&self) -> Result<Option<(T, D::Pattern)>> {
         located(move || self.all().select("argmax", |x, y| x > y))

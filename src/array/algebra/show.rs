@@ -51,6 +51,7 @@ impl<T: Element + Display, D: Dimension> GlobalArray<T, D> {
     ///
     /// # Source
     /// GA: `GA_Print`.
+    #[doc(alias("GA_Print", "GA_Print_file"))]
     #[track_caller]
     pub fn write_to(&self, to: impl Write) -> Result<()> {
         located(move || self.all().write_text("write_to", to))
@@ -166,6 +167,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     ///
     /// # Source
     /// GA: `GA_Summarize`, `GA_Print_distribution`.
+    #[doc(alias("GA_Summarize", "GA_Print_distribution"))]
     #[must_use]
     pub fn summary(&self) -> Summary<D> {
         Summary {

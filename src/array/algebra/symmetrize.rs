@@ -70,6 +70,7 @@ impl<T: Halve> GlobalArray<T, Ix2> {
     ///
     /// # Source
     /// GA: `GA_Symmetrize`.
+    #[doc(alias = "GA_Symmetrize")]
     #[track_caller]
     pub fn symmetrize(&mut self) -> Result<()> {
         located(move || {

@@ -184,6 +184,7 @@ impl<T: Matmul> PatchMut<'_, T, Ix2> {
     ///
     /// # Source
     /// GA: `NGA_Matmul_patch`.
+    #[doc(alias = "NGA_Matmul_patch")]
     #[track_caller]
     pub fn matmul(&mut self, alpha: T, a: impl IntoOperand<T, Ix2>, b: impl IntoOperand<T, Ix2>, beta: T) -> Result<()> {
         located(move || {

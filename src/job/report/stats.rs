@@ -152,6 +152,7 @@ impl Job {
     /// # Source
     /// ARMCI-ODCM, Tables I to IV (A. Vishnu, M. Krishnan, CCGrid 2010); MVICH, Table 2 (J. Wu et al., CLUSTER 2002). GA:
     /// `GA_Print_stats`.
+    #[doc(alias = "GA_Print_stats")]
     #[must_use]
     pub fn stats(&self) -> Option<Stats> {
         let mut counts = self.inner.counts.as_ref()?.by_rank();

@@ -9,12 +9,14 @@
 //! * `src/comm/protocol` is pure: no `unsafe`, no clock, no lock, no atomic;
 //! * no source file has more than 800 lines, and neither a folder of `src` nor `xtask` more lines of code than its budget;
 //! * every test file is a target of the package of the suites, which lists them;
-//! * the files and folders that the documents name are there.
+//! * the files and folders that the documents name are there;
+//! * the guide answers every operation of Global Arrays, and each answer has the operation's name as an alias.
 
 mod code;
 mod cycles;
 mod lines;
 mod names;
+mod operations;
 mod source;
 
 use crate::cargo;
@@ -70,6 +72,7 @@ pub fn run(options: &Options) -> Result<bool> {
     let networks = networks(folders_of(&root.join("src/comm")));
     let mut breaches = undocumented(&root);
     breaches.extend(unlisted(&root.join("tests"))?);
+    breaches.extend(operations::breaches(&root)?);
     for document in DOCUMENTS {
         let text = fs::read_to_string(root.join(document)).with_context(|| format!("reading {document}"))?;
         breaches.extend(dead(document, &text, |path| root.join(path).exists()));

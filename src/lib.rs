@@ -172,7 +172,7 @@ pub mod bench {
 ///
 /// The operations are methods of [`GlobalArray`], [`PatchMut`](algebra::PatchMut) and [`PatchRef`](algebra::PatchRef).
 pub mod algebra {
-    pub use crate::array::{Halve, IntoOperand, Matmul, PatchMut, PatchRef, Summary};
+    pub use crate::array::{Halve, IntoOperand, IntoValues, Matmul, PatchMut, PatchRef, Summary, Values};
 }
 
 /// Programs in virtual time: [`Group::simulation`].

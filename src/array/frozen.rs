@@ -16,7 +16,7 @@ use super::{
 use crate::{
     calls::located,
     distribution::Distribution,
-    element::Element,
+    element::{Element, Number},
     error::Result,
     index::IntoPatch,
     sync::{Group, Op},
@@ -156,6 +156,14 @@ impl<T: Element, D: Dimension> Frozen<T, D> {
     /// The array with its axes reversed, as an operand; see [`GlobalArray::t`].
     pub fn t(&self) -> PatchRef<'_, T, D> {
         self.array.t()
+    }
+
+    /// The conjugate transpose, as an operand; see [`GlobalArray::h`].
+    pub fn h(&self) -> PatchRef<'_, T, D>
+    where
+        T: Number,
+    {
+        self.array.h()
     }
 
     /// Elements along each axis.

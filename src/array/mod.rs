@@ -56,7 +56,7 @@ use std::{fmt, panic::Location, sync::Arc};
 
 use ndarray::{Dimension, Ix1, Ix2, Ix3, Ix4, Ix5, Ix6, IxDyn};
 
-pub use algebra::{Halve, IntoOperand, PatchMut, PatchRef, Summary};
+pub use algebra::{Halve, IntoOperand, IntoValues, PatchMut, PatchRef, Summary, Values};
 pub use builder::Builder;
 pub use by_index::Cells;
 pub use element::FetchOp;
@@ -101,8 +101,8 @@ use crate::{
 /// | non-blocking | [`get_nb`](Self::get_nb), [`put_nb`](Self::put_nb), [`accumulate_nb`](Self::accumulate_nb), [`Group::scope`](crate::Group::scope), [`fence`](Self::fence) |
 /// | epochs | [`owner_epoch`](Self::owner_epoch), [`read_epoch`](Self::read_epoch), [`owned`](Self::owned), [`owned_mut`](Self::owned_mut), [`Group::epoch`](crate::Group::epoch), [`access`](Self::access), [`freeze`](Self::freeze), [`freeze_on_nodes`](Self::freeze_on_nodes) |
 /// | ghosts | [`ghosts`](Self::ghosts), [`ghosts_mut`](Self::ghosts_mut), [`update_ghosts`](Self::update_ghosts), [`update_ghosts_at`](Self::update_ghosts_at), [`update_ghosts_nb`](Self::update_ghosts_nb) |
-/// | algebra; on patches with [`at`](Self::at), [`at_mut`](Self::at_mut), [`t`](Self::t) | [`fill`](Self::fill), [`zero`](Self::zero), [`map`](Self::map), [`map_indexed`](Self::map_indexed), [`scale`](Self::scale), [`add_constant`](Self::add_constant), [`assign`](Self::assign), [`assign_sum`](Self::assign_sum), [`assign_product`](Self::assign_product), [`assign_zip`](Self::assign_zip), [`scaled_add`](Self::scaled_add), [`matmul`](Self::matmul), [`symmetrize`](Self::symmetrize), [`antisymmetrize`](Self::antisymmetrize), [`diagonal`](Self::diagonal), [`set_diagonal`](Self::set_diagonal), [`add_diagonal`](Self::add_diagonal), [`shift_diagonal`](Self::shift_diagonal), [`scale_rows`](Self::scale_rows), [`scale_cols`](Self::scale_cols) |
-/// | reductions | [`sum`](Self::sum), [`dot`](Self::dot), [`reduce`](Self::reduce), [`map_reduce`](Self::map_reduce), [`argmin`](Self::argmin), [`argmax`](Self::argmax), [`max_abs`](Self::max_abs), [`norm_frobenius`](Self::norm_frobenius), `norm_1` and `norm_infinity` of vectors and matrices |
+/// | algebra; on patches with [`at`](Self::at), [`at_mut`](Self::at_mut), [`t`](Self::t), [`h`](Self::h) | [`fill`](Self::fill), [`zero`](Self::zero), [`map`](Self::map), [`map_indexed`](Self::map_indexed), [`scale`](Self::scale), [`add_constant`](Self::add_constant), [`assign`](Self::assign), [`assign_sum`](Self::assign_sum), [`assign_product`](Self::assign_product), [`assign_zip`](Self::assign_zip), [`scaled_add`](Self::scaled_add), [`matmul`](Self::matmul), [`symmetrize`](Self::symmetrize), [`antisymmetrize`](Self::antisymmetrize), [`diagonal`](Self::diagonal), [`set_diagonal`](Self::set_diagonal), [`add_diagonal`](Self::add_diagonal), [`shift_diagonal`](Self::shift_diagonal), [`scale_rows`](Self::scale_rows), [`scale_cols`](Self::scale_cols), [`copy_within`](Self::copy_within), [`assign_reshaped`](Self::assign_reshaped), [`axpby`](Self::axpby), [`zip_with`](Self::zip_with), [`zip_with2`](Self::zip_with2), [`assign_map`](Self::assign_map) |
+/// | reductions | [`sum`](Self::sum), [`dot`](Self::dot), [`reduce`](Self::reduce), [`map_reduce`](Self::map_reduce), [`argmin`](Self::argmin), [`argmax`](Self::argmax), [`max_abs`](Self::max_abs), [`sum_axis`](Self::sum_axis), [`trace`](Self::trace), [`norm_frobenius`](Self::norm_frobenius), `norm_1` and `norm_infinity` of vectors and matrices |
 /// | files and text | [`save_npy`](Self::save_npy), [`load_npy`](Self::load_npy), [`read_npy`](Self::read_npy), [`write_to`](Self::write_to) |
 /// | queries | [`name`](Self::name), [`shape`](Self::shape), [`ndim`](Self::ndim), [`len`](Self::len), [`is_empty`](Self::is_empty), [`group`](Self::group), [`distribution`](Self::distribution), [`blocks`](Self::blocks), [`owner`](Self::owner), [`summary`](Self::summary) |
 pub struct GlobalArray<T, D> {

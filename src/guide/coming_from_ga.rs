@@ -158,7 +158,7 @@
 //! |---|---|---|
 //! | `GA_Zero`, `GA_Fill`, `NGA_Fill_patch`, `NGA_Zero_patch` | `a.zero()`, `a.fill(x)`, `a.at_mut(patch).fill(x)` | at creation: `.zeros()`, `.fill(x)` |
 //! | `GA_Copy` | `b.assign(&a)` | the target always comes first |
-//! | `NGA_Copy_patch` | `b.at_mut(patch).assign(a.at(a_patch))`, transposed: `a.at(a_patch).t()` | patches of equal shape, after a single index has removed its axis: `x.assign(a.at(s![3, ..]))`; no other reshape |
+//! | `NGA_Copy_patch` | `b.at_mut(patch).assign(a.at(a_patch))`, transposed: `a.at(a_patch).t()` | patches of equal shape, after a single index has removed its axis: `x.assign(a.at(s![3, ..]))`; of another shape: `assign_reshaped`; within one array: `a.copy_within(from, to)` |
 //! | `GA_Scale`, `NGA_Scale_patch` | `a.scale(alpha)`, `a.at_mut(patch).scale(alpha)` | |
 //! | `GA_Add`, `NGA_Add_patch` | `c.assign_sum(alpha, &a, beta, &b)`, `c.at_mut(patch).assign_sum(alpha, a.at(..), beta, b.at(..))` | `c` must differ from `a` and `b`; in place, use `c.axpby(alpha, &a, beta)` or `c.scaled_add(alpha, &a)` |
 //! | `GA_Add_constant`, `GA_Add_constant_patch` | `a.add_constant(x)`, `a.at_mut(patch).add_constant(x)` | |
@@ -173,12 +173,12 @@
 //! | `GA_Patch_enum` | `a.at_mut(s![lo..hi]).map_indexed(\|i, _\| start + i * inc)` | the index counts from the patch's first element |
 //! | `GA_Step_max`, `GA_Step_max_patch`, `GA_Step_bound_info`, `GA_Step_bound_info_patch` | not here, because a few calls do it | `t.assign_zip(&a, &b, ..)`, then `t.reduce(f64::INFINITY, f64::min)` |
 //! | `GA_Scan_add`, `GA_Scan_copy`, `GA_Pack`, `GA_Unpack` | not here, because no program that we know calls them | of one value for each member: `group.exclusive_scan(..)` |
-//! | `GA_Transpose` | `b.assign(a.t())` | |
+//! | `GA_Transpose` | `b.assign(a.t())` | conjugated: `a.h()` |
 //! | `GA_Symmetrize` | `a.symmetrize()` | in place; NWChem's `ga_antisymmetrize` is `a.antisymmetrize()` |
 //! | `GA_Sgemm`, `GA_Dgemm`, `GA_Cgemm`, `GA_Zgemm`, `NGA_Matmul_patch` | `c.matmul(alpha, &a, &b, beta)`, `c.at_mut(patch).matmul(alpha, a.at(..), b.at(..), beta)` | transposes: `a.t()`; needs no external BLAS; the feature `blas` uses one. With a vector: `y.matvec(alpha, &a, &x, beta)` |
 //! | `GA_Get_diag`, `GA_Set_diagonal`, `GA_Zero_diagonal`, `GA_Add_diagonal`, `GA_Shift_diagonal` | `a.diagonal()`, `a.set_diagonal(..)`, `a.add_diagonal(..)`, `a.shift_diagonal(x)` | NWChem's `ga_trace_diag` is `a.trace()` |
 //! | `GA_Scale_rows`, `GA_Scale_cols` | `a.scale_rows(..)`, `a.scale_cols(..)` | |
-//! | `GA_Print`, `GA_Print_file`, `NGA_Print_patch` | `a.write_to(&mut out)`, `a.at(patch).write_to(&mut out)` | collective; the group's first member writes |
+//! | `GA_Print`, `GA_Print_file`, `NGA_Print_patch` | `a.print()`, `a.at(patch).print()`; to any writer: `write_to(&mut out)` | collective; the group's first member writes |
 //! | `GA_Summarize`, `GA_Print_distribution` | `a.summary()` | local |
 //!
 //! # What is not there

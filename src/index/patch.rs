@@ -116,6 +116,19 @@ impl<D: Dimension> Patch<D> {
         self.count.slice().contains(&0)
     }
 
+    /// Whether some element is in both patches of an array. It takes as long as the shorter of the two has indices, axis by axis.
+    pub(crate) fn overlaps(&self, other: &Self) -> bool {
+        let common = |axis: usize| {
+            let (short, long) = if self.count[axis] <= other.count[axis] { (self, other) } else { (other, self) };
+            let (first, step) = (long.start[axis] as isize, long.step(axis));
+            (0..short.count[axis] as isize).any(|at| {
+                let offset = short.start[axis] as isize + at * short.step(axis) - first;
+                offset % step == 0 && (0..long.count[axis] as isize).contains(&(offset / step))
+            })
+        };
+        self.ndim() == other.ndim() && (0..self.ndim()).all(common)
+    }
+
     /// Whether all indices lie inside the extents.
     #[must_use]
     pub fn lies_inside(&self, extents: &D) -> bool {

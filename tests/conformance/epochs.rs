@@ -244,3 +244,25 @@ pub(crate) fn tiles(job: &Job) -> Result<(), Error> {
     }
     Ok(())
 }
+
+/// Frozen arrays are read as in a read epoch, through a shared reference, and can be written again.
+pub(crate) fn frozen(job: &Job) -> Result<(), Error> {
+    for (extents, on_nodes) in [([7, 5], false), ([7, 5], true), ([1, 9], true), ([0, 3], false)] {
+        let made = GlobalArray2::<i64>::from_fn(job, extents, |(i, j)| (10 * i + j) as i64)?;
+        let a = if on_nodes { made.freeze_on_nodes()? } else { made.freeze()? };
+        let model = Array2::from_shape_fn(extents, |(i, j)| (10 * i + j) as i64);
+        assert_eq!(a.get(s![..;-1, ..])?, model.slice(s![..;-1, ..]));
+        assert_eq!(
+            (a.cached(s![.., 1..])?, a.cached(s![.., 1..])?),
+            (model.slice(s![.., 1..]).to_shared(), model.slice(s![.., 1..]).to_shared())
+        );
+        a.own().blocks().try_for_each(|block| a.get(block.patch.clone()).map(|got| assert_eq!(a.own().block(&block), got)))?;
+        let mut t = GlobalArray2::<i64>::zeros(job, [extents[1], extents[0]])?;
+        t.assign(a.t())?;
+        assert_eq!(t.get(..)?, model.t());
+        let mut a = a.thaw()?;
+        a.add_constant(1)?;
+        assert_eq!(a.sum()?, model.sum() + model.len() as i64);
+    }
+    job.sync()
+}

@@ -1,5 +1,6 @@
 //! One suite for every network: each topic on 1, 2, 3, 4 and 7 ranks, several jobs in a row in one process.
 
+mod algebra;
 mod collectives;
 mod elements;
 mod epochs;
@@ -55,6 +56,13 @@ const TOPICS: &[(&str, Topic)] = &[
     ("parts_by_the_indices_of_the_array", epochs::by_index),
     ("arrays_in_one_call", epochs::constructors),
     ("epochs_of_groups", epochs::of_groups),
+    ("arrays_that_nobody_writes", epochs::frozen),
+    ("operations_that_share_a_sync", algebra::unsynced),
+    ("conjugates_and_norms_of_patches", algebra::conjugates_and_norms),
+    ("sums_along_an_axis", algebra::sums_along_an_axis),
+    ("copies_into_another_shape", algebra::reshaped),
+    ("copies_within_an_array", algebra::within),
+    ("values_for_rows_and_diagonals", algebra::values),
     ("tiles_are_runs_of_memory", epochs::tiles),
     ("ghost_cells_are_updated", ghosts::updates),
     ("ghost_cells_of_one_side", ghosts::by_side),

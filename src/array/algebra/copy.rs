@@ -3,7 +3,7 @@
 
 use ndarray::{Array, Dimension};
 
-use super::{Elements, IntoOperand, Operand, PatchRef};
+use super::{Elements, IntoOperand, Operand};
 use crate::{
     array::GlobalArray,
     calls::located,
@@ -15,6 +15,8 @@ use crate::{
 
 /// Bytes that travel at once where the source is not mapped: long enough that the network, not its latency, sets the pace.
 const TRANSFER: usize = 1 << 20;
+
+pub(super) const ASSIGN: &str = "assign";
 
 /// # Algebra, copies and transposes
 impl<T: Element, D: Dimension> GlobalArray<T, D> {
@@ -45,7 +47,31 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     #[doc(alias = "copy_from")]
     #[track_caller]
     pub fn assign(&mut self, source: impl IntoOperand<T, D>) -> Result<()> {
-        located(move || self.all().assign(source.into_operand()))
+        located(move || self.all().assign(&source.into_operand().resolve(ASSIGN)?))
+    }
+
+    /// Copies a patch to another one of the same array, which has the same shape and no element in common with it. Collective.
+    ///
+    /// # Errors
+    /// Patches that overlap, unless they are equal; different shapes; the errors of [`assign`](Self::assign).
+    ///
+    /// # Source
+    /// GA: `NGA_Copy_patch` with one array; the standard library's `copy_within`.
+    #[track_caller]
+    pub fn copy_within<P: IntoPatch<D>>(&mut self, from: P, to: impl IntoPatch<D, Output = P::Output>) -> Result<()> {
+        located(move || {
+            const OPERATION: &str = "copy_within";
+            let (source, target) = (self.at(from).resolve(OPERATION)?, self.at(to).resolve(OPERATION)?);
+            let (from, to) = (&source.selection.patch, &target.selection.patch);
+            if from == to {
+                return self.enter(OPERATION, &[source.fingerprint()], Elements::Own)?.leave(Ok(()));
+            }
+            if from.overlaps(to) {
+                let what = format_args!("{from:?} and {to:?} of array \"{}\" overlap: copy by way of another array", self.name);
+                return Err(Error::argument(OPERATION, what));
+            }
+            target.assign(&source)
+        })
     }
 
     /// A patch on one member; the others get `None`. Collective: it sees what any member wrote before, and on return all may write.
@@ -72,27 +98,25 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
 }
 
 impl<T: Element, D: Dimension, S: Dimension> Operand<'_, T, D, S> {
-    pub(super) fn assign<R: Dimension>(&self, source: PatchRef<'_, T, D, R>) -> Result<()> {
-        const OPERATION: &str = "assign";
-        let source = source.resolve(OPERATION)?;
-        self.check_operand(OPERATION, &source)?;
-        let section = self.array.enter(OPERATION, &[self.fingerprint(), source.fingerprint()], self.uses(&source))?;
-        let copied = if self.matches(&source) {
+    pub(super) fn assign<R: Dimension>(&self, source: &Operand<'_, T, D, R>) -> Result<()> {
+        self.check_operand(ASSIGN, source)?;
+        let section = self.array.enter(ASSIGN, &[self.fingerprint(), source.fingerprint()], self.uses(source))?;
+        let copied = if self.matches(source) {
             let own = self.array.own_part();
             own.copy_from(&source.array.own_part());
             self.array.streamed::<T>(2 * own.len());
             Ok(())
         } else if source.transposed {
-            self.fetch_transposed(&source)
+            self.fetch_transposed(source)
         } else {
-            self.fetch(&source)
+            self.fetch(source)
         };
         section.leave(copied)
     }
 
     /// Writes what this rank owns, from an operand of the same shape.
     fn fetch<R: Dimension>(&self, source: &Operand<'_, T, D, R>) -> Result<()> {
-        if !source.array.group.inner.direct {
+        if !source.is_copied_by_blocks_to(self.array) {
             return self.fetch_boxes(source);
         }
         let own_part = self.array.own_part();
@@ -104,6 +128,11 @@ impl<T: Element, D: Dimension, S: Dimension> Operand<'_, T, D, S> {
             });
         }
         Ok(())
+    }
+
+    /// Whether its owners' memory is mapped, is that of another array, and holds what operations see.
+    pub(super) fn is_copied_by_blocks_to<R>(&self, array: &GlobalArray<T, R>) -> bool {
+        self.array.group.inner.direct && self.conjugate.is_none() && !std::ptr::addr_eq(self.array, array)
     }
 
     fn fetch_boxes<R: Dimension>(&self, source: &Operand<'_, T, D, R>) -> Result<()> {

@@ -106,6 +106,9 @@ impl<T: Number, S: Dimension> Operand<'_, T, Ix2, S> {
         if self.own_pieces().next().is_some() {
             x.read(&Ix1(0), &x.shape(), factors.view_mut())?;
         }
+        // Conjugates of a matrix: āx is the conjugate of a x̄.
+        let conjugate = self.conjugate.unwrap_or(|x| x);
+        factors.mapv_inplace(conjugate);
         let factors = factors.as_slice().unwrap_or_default();
         // Of the matrix as it lies, the axis along which is summed.
         let (out, along) = if self.transposed { (1, 0) } else { (0, 1) };
@@ -131,6 +134,7 @@ impl<T: Number, S: Dimension> Operand<'_, T, Ix2, S> {
             }
             elements += own.count.size();
         }
+        product.iter_mut().for_each(|sum| *sum = conjugate(*sum));
         self.array.streamed::<T>(elements);
         Ok(())
     }

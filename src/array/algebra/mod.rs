@@ -4,10 +4,10 @@
 //! |---|---|
 //! | `elementwise` | fill, scale, map, αx + βy, products |
 //! | `patch`, `operand` | patches as operands and results |
-//! | `copy`, `transpose` | copies of any distribution |
-//! | `reduce`, `select` | sums, norms, products, extremes |
+//! | `copy`, `transpose`, `reshape` | copies of any distribution |
+//! | `reduce`, `select`, `sum_axis` | sums, norms, products, extremes |
 //! | `matvec` | products of a matrix and a vector |
-//! | `diagonal` | diagonals; scaling of rows and columns |
+//! | `diagonal`, `values` | diagonals; scaling of rows and columns |
 //! | `symmetrize` | symmetric and antisymmetric parts |
 //! | `show` | arrays as text |
 //! | `walk` | a rank's share of a patch |
@@ -41,6 +41,7 @@ mod operand;
 mod elementwise;
 
 mod copy;
+mod reshape;
 mod transpose;
 
 mod symmetrize;
@@ -51,12 +52,14 @@ mod diagonal;
 
 mod reduce;
 mod select;
+mod sum_axis;
 
 mod show;
 
 mod walk;
 
 mod unsynced;
+mod values;
 
 use std::sync::Arc;
 
@@ -74,6 +77,7 @@ pub use patch::{IntoOperand, PatchMut, PatchRef};
 pub use show::Summary;
 pub use symmetrize::Halve;
 use unsynced::Elements;
+pub use values::{IntoValues, Values};
 
 /// Bytes of a private buffer: with a second operand and a result still within a first-level cache of 48 KiB.
 const BUFFER: usize = 16 << 10;

@@ -24,6 +24,8 @@ pub(in crate::array) struct Operand<'a, T, D, S = D> {
     pub(super) selection: Selection<S>,
     /// The axes are reversed when others are removed.
     pub(in crate::array) transposed: bool,
+    /// What makes of each element the one that operations see.
+    pub(super) conjugate: Option<fn(T) -> T>,
     /// The array with the type that shows that no axis is missing, if the program named all of it.
     pub(super) whole: Option<&'a GlobalArray<T, D>>,
 }
@@ -32,7 +34,13 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     /// All of it, for operations that cannot fail to name it.
     pub(super) fn all(&self) -> Operand<'_, T, D> {
         let kept = KeptAxes::all(self.extents.ndim()).expect("creation limits the number of axes");
-        Operand { array: self, selection: Selection { patch: self.whole(), kept }, transposed: false, whole: Some(self) }
+        Operand {
+            array: self,
+            selection: Selection { patch: self.whole(), kept },
+            transposed: false,
+            conjugate: None,
+            whole: Some(self),
+        }
     }
 }
 
@@ -45,21 +53,28 @@ impl<T: Element, D: Dimension, S: Dimension> Operand<'_, T, D, S> {
 
     /// What members must share of it.
     pub(in crate::array) fn fingerprint(&self) -> u64 {
-        let axes = 2 * self.selection.kept.len() as u64;
-        fingerprint(&[self.array.id, patch_fingerprint(&self.selection.patch), axes | u64::from(self.transposed)])
+        let turned = u64::from(self.transposed) | u64::from(self.conjugate.is_some()) << 1;
+        let axes = self.selection.kept.len() as u64;
+        fingerprint(&[self.array.id, patch_fingerprint(&self.selection.patch), axes << 2 | turned])
     }
 
     /// Whether it is all of its array, as it lies.
     pub(super) fn is_whole(&self) -> bool {
         let patch = &self.selection.patch;
         let has_all = patch.is_unit_step() && patch.count() == self.array.distribution.extents();
-        has_all && !self.transposed && self.selection.kept.len() == patch.ndim()
+        has_all && !self.transposed && self.conjugate.is_none() && self.selection.kept.len() == patch.ndim()
     }
 
     /// Whether this rank's parts of both hold the same elements in the same places, and nothing else.
     pub(super) fn matches<U: Element, R: Dimension>(&self, other: &Operand<'_, U, D, R>) -> bool {
         match (self.whole, other.whole) {
-            (Some(own), Some(theirs)) => !other.transposed && own.is_dense() && own.distribution == theirs.distribution,
+            (Some(own), Some(theirs)) => {
+                !other.transposed
+                    && self.conjugate.is_none()
+                    && other.conjugate.is_none()
+                    && own.is_dense()
+                    && own.distribution == theirs.distribution
+            }
             _ => false,
         }
     }
@@ -88,7 +103,16 @@ impl<T: Element, D: Dimension, S: Dimension> Operand<'_, T, D, S> {
         let patch = self.window(start, count);
         let target = Target::of(&mut to, &patch, &self.selection.kept).expect("a view of as many positions");
         self.array.check_job(OPERATION)?;
-        self.array.get_block(OPERATION, &patch, &target)
+        self.array.get_block(OPERATION, &patch, &target)?;
+        self.conjugate_all(to);
+        Ok(())
+    }
+
+    /// Makes of elements those that operations see.
+    pub(super) fn conjugate_all(&self, mut elements: ArrayViewMut<'_, T, D>) {
+        if let Some(conjugate) = self.conjugate {
+            elements.mapv_inplace(conjugate);
+        }
     }
 
     /// The pieces of some positions, without the transposition.

@@ -2,11 +2,11 @@
 //!
 //! Naming a patch never fails. The operation resolves it into an [`Operand`] and reports errors.
 
-use std::{fmt, marker::PhantomData};
+use std::{any::TypeId, fmt, marker::PhantomData};
 
-use ndarray::Dimension;
+use ndarray::{Dimension, Ix1, Ix2};
 
-use super::operand::Operand;
+use super::{copy::ASSIGN, operand::Operand};
 use crate::{
     array::{Frozen, GlobalArray},
     calls::located,
@@ -25,6 +25,7 @@ pub struct PatchRef<'a, T, D, S = D> {
     array: &'a GlobalArray<T, S>,
     selection: Result<Selection<S>, PatchError>,
     transposed: bool,
+    conjugate: Option<fn(T) -> T>,
     whole: Option<&'a GlobalArray<T, D>>,
 }
 
@@ -93,7 +94,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     /// ```
     #[doc(alias = "factor")]
     pub fn at<P: IntoPatch<D>>(&self, patch: P) -> PatchRef<'_, T, P::Output, D> {
-        PatchRef { array: self, selection: patch.into_patch(&self.extents), transposed: false, whole: None }
+        PatchRef { array: self, selection: patch.into_patch(&self.extents), transposed: false, conjugate: None, whole: None }
     }
 
     /// A patch to be changed by a whole-array operation: `a.at_mut(s![1, ..]).fill(0.0)`. No data move.
@@ -118,6 +119,18 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     #[doc(alias = "transpose_from")]
     pub fn t(&self) -> PatchRef<'_, T, D> {
         self.into_operand().t()
+    }
+}
+
+impl<T: Number, D: Dimension> GlobalArray<T, D> {
+    /// The array with its axes reversed and its elements conjugated, as an operand: `c.matmul(one, a.h(), &b, zero)`. Of real numbers the
+    /// same as [`t`](Self::t). No data move.
+    ///
+    /// # Source
+    /// The `'C'` of BLAS.
+    #[doc(alias = "hermitian")]
+    pub fn h(&self) -> PatchRef<'_, T, D> {
+        self.into_operand().h()
     }
 }
 
@@ -167,10 +180,22 @@ impl<'a, T: Element, D: Dimension, S: Dimension> PatchRef<'a, T, D, S> {
             // Of one axis there is nothing to reverse.
             Ok(selection) => {
                 let transposed = self.transposed && selection.kept.len() > 1;
-                Ok(Operand { array: self.array, selection, transposed, whole: self.whole })
+                Ok(Operand { array: self.array, selection, transposed, conjugate: self.conjugate, whole: self.whole })
             }
             Err(error) => Err(self.array.patch_error(operation, error)),
         }
+    }
+}
+
+impl<T: Number, D: Dimension, S: Dimension> PatchRef<'_, T, D, S> {
+    /// Reverses the axes and conjugates the elements; no data move. A patch of one axis is conjugated only: `x.at(..).h()` is x̄, for
+    /// [`dot`](Self::dot).
+    #[must_use = "a patch does nothing by itself"]
+    pub fn h(mut self) -> Self {
+        // Real numbers are their own conjugates.
+        let complex = TypeId::of::<T>() != TypeId::of::<T::Real>();
+        self.conjugate = (complex && self.conjugate.is_none()).then_some(T::conj as fn(T) -> T);
+        self.t()
     }
 }
 
@@ -280,6 +305,39 @@ impl<T: Number, D: Dimension, S: Dimension> PatchRef<'_, T, D, S> {
     }
 }
 
+macro_rules! norms {
+    ($axes:ty, $one:expr, $infinity:expr) => {
+        impl<T: Number, S: Dimension> PatchRef<'_, T, $axes, S> {
+            /// See [`norm_1`](GlobalArray::norm_1) of arrays. Collective.
+            ///
+            /// # Errors
+            /// A patch outside the array; the errors of that method.
+            ///
+            /// # Source
+            /// GA: `GA_Norm1_patch`.
+            #[track_caller]
+            pub fn norm_1(self) -> Result<T::Real> {
+                located(move || $one(&self.resolve("norm_1")?))
+            }
+
+            /// See [`norm_infinity`](GlobalArray::norm_infinity) of arrays. Collective.
+            ///
+            /// # Errors
+            /// A patch outside the array; the errors of that method.
+            ///
+            /// # Source
+            /// GA: `GA_Norm_infinity_patch`.
+            #[track_caller]
+            pub fn norm_infinity(self) -> Result<T::Real> {
+                located(move || $infinity(&self.resolve("norm_infinity")?))
+            }
+        }
+    };
+}
+norms!(Ix1, Operand::norm_1, Operand::max_abs);
+norms!(Ix2, |x: &Operand<'_, T, Ix2, S>| x.largest_sum("norm_1", 1), |x: &Operand<'_, T, Ix2, S>| x
+    .largest_sum("norm_infinity", 0));
+
 impl<T: Element + fmt::Display, D: Dimension, S: Dimension> PatchRef<'_, T, D, S> {
     /// Writes the patch as text; see [`GlobalArray::write_to`]. Collective.
     ///
@@ -296,6 +354,15 @@ impl<T: Element + fmt::Display, D: Dimension, S: Dimension> PatchRef<'_, T, D, S
             const OPERATION: &str = "write_to";
             self.resolve(OPERATION)?.write_text(OPERATION, to)
         })
+    }
+
+    /// Writes the patch to the standard output of member 0; see [`GlobalArray::print`]. Collective.
+    ///
+    /// # Errors
+    /// A patch outside the array; the errors of that method.
+    #[track_caller]
+    pub fn print(self) -> Result<()> {
+        located(move || self.resolve("print")?.write_text("print", std::io::stdout()))
     }
 }
 
@@ -332,11 +399,11 @@ impl<T: Element, D: Dimension, S: Dimension> PatchMut<'_, T, D, S> {
     /// A patch outside its array; the errors of that method.
     ///
     /// # Source
-    /// GA: `NGA_Copy_patch`, without its reshaping.
+    /// GA: `NGA_Copy_patch`; with another shape: [`assign_reshaped`](Self::assign_reshaped).
     #[doc(alias = "NGA_Copy_patch")]
     #[track_caller]
     pub fn assign(&mut self, source: impl IntoOperand<T, D>) -> Result<()> {
-        located(move || self.resolve("assign")?.assign(source.into_operand()))
+        located(move || self.resolve(ASSIGN)?.assign(&source.into_operand().resolve(ASSIGN)?))
     }
 
     /// Sets each element to `f(x, y)`; see [`GlobalArray::assign_zip`]. Collective.
@@ -402,7 +469,9 @@ impl<T: Element, D: Dimension, S: Dimension> PatchMut<'_, T, D, S> {
 
     pub(super) fn resolve(&self, operation: &'static str) -> Result<Operand<'_, T, D, S>> {
         match &self.selection {
-            Ok(selection) => Ok(Operand { array: self.array, selection: selection.clone(), transposed: false, whole: None }),
+            Ok(selection) => {
+                Ok(Operand { array: self.array, selection: selection.clone(), transposed: false, conjugate: None, whole: None })
+            }
             Err(error) => Err(self.array.patch_error(operation, error.clone())),
         }
     }
@@ -494,7 +563,11 @@ impl<T: Additive, D: Dimension, S: Dimension> PatchMut<'_, T, D, S> {
 
 impl<T, D, S: Dimension> fmt::Debug for PatchRef<'_, T, D, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let transposed = if self.transposed { ", transposed" } else { "" };
+        let transposed = match (self.transposed, self.conjugate) {
+            (true, _) => ", transposed",
+            (false, Some(_)) => ", conjugated",
+            (false, None) => "",
+        };
         write!(f, "PatchRef({}, {:?}{transposed})", self.array.name, self.selection)
     }
 }

@@ -248,7 +248,7 @@ impl<T: Number> GlobalArray<T, Ix1> {
     /// GA: `GA_Norm1`.
     #[track_caller]
     pub fn norm_1(&self) -> Result<T::Real> {
-        located(move || Ok(real(self.map_reduce(0.0, wide, |a, b| a + b)?)))
+        located(move || self.all().norm_1())
     }
 
     /// max |xᵢ|. Collective.
@@ -275,7 +275,7 @@ impl<T: Number> GlobalArray<T, Ix2> {
     #[doc(alias = "GA_Norm1")]
     #[track_caller]
     pub fn norm_1(&self) -> Result<T::Real> {
-        located(move || self.largest_sum("norm_1", 1))
+        located(move || self.all().largest_sum("norm_1", 1))
     }
 
     /// The largest row sum of magnitudes; NaN if any element is NaN. Collective.
@@ -288,18 +288,28 @@ impl<T: Number> GlobalArray<T, Ix2> {
     #[doc(alias = "GA_Norm_infinity")]
     #[track_caller]
     pub fn norm_infinity(&self) -> Result<T::Real> {
-        located(move || self.largest_sum("norm_infinity", 0))
+        located(move || self.all().largest_sum("norm_infinity", 0))
     }
+}
 
+impl<T: Number, S: Dimension> Operand<'_, T, Ix1, S> {
+    pub(super) fn norm_1(&self) -> Result<T::Real> {
+        Ok(real(self.map_reduce(0.0, wide, |a, b| a + b)?))
+    }
+}
+
+impl<T: Number, S: Dimension> Operand<'_, T, Ix2, S> {
     /// The largest of the sums of magnitudes, one for each index of an axis.
-    fn largest_sum(&self, operation: &'static str, axis: usize) -> Result<T::Real> {
-        let section = self.enter(operation, &[], Elements::Own)?;
+    pub(super) fn largest_sum(&self, operation: &'static str, axis: usize) -> Result<T::Real> {
+        let section = self.array.enter(operation, &[self.fingerprint()], Elements::Own)?;
         let mut sums = vec![0.0; self.shape()[axis]];
-        self.all().read_boxes(|own, values| {
+        // As the matrix lies.
+        let axis = if self.transposed { 1 - axis } else { axis };
+        self.read_boxes(|own, values| {
             values.indexed_iter().for_each(|((i, j), &x)| sums[own.start[axis] + [i, j][axis]] += wide(x));
         });
         section.leave(Ok(()))?;
-        self.group.all_reduce(&mut sums, |a: f64, b| a + b)?;
+        self.array.group.all_reduce(&mut sums, |a: f64, b| a + b)?;
         Ok(real(sums.into_iter().fold(0.0, ops::max_nan)))
     }
 }

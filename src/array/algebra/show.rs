@@ -14,6 +14,7 @@ use crate::{
     distribution::{Distribution, Order},
     element::Element,
     error::{Error, Result},
+    index::Selection,
 };
 
 /// ndarray: arrays with fewer elements are shown in full.
@@ -27,8 +28,8 @@ const LISTED: usize = 16;
 
 /// # Text
 impl<T: Element + Display, D: Dimension> GlobalArray<T, D> {
-    /// Writes the array as text, formatted like `{}` of an ndarray, without a final line break. Collective; only member 0 writes, and
-    /// the other members' writers are not used.
+    /// Writes the array as text: a line with its name and its indices, then the elements like `{}` of an ndarray, and a line break.
+    /// Collective; only member 0 writes, and the other members' writers are not used.
     ///
     /// # Errors
     /// An error of the writer, on member 0; the errors of [`fill`](Self::fill).
@@ -38,12 +39,13 @@ impl<T: Element + Display, D: Dimension> GlobalArray<T, D> {
     /// use global_arrays::prelude::*;
     /// # fn main() -> Result<(), Error> {
     /// Launch::new().ranks(2).network("threads").run(|job| {
-    ///     let a = GlobalArray::<i64, Ix2>::builder(job, [2, 3]).fill(7).create()?;
+    ///     let a = GlobalArray2::<i64>::builder(job, [2, 3]).name("A").fill(7).create()?;
     ///     let mut text = Vec::new();
     ///     a.write_to(&mut text)?;
     ///     if job.rank() == 0 {
-    ///         assert_eq!(text, b"[[7, 7, 7],\n [7, 7, 7]]");
+    ///         assert_eq!(text, b"A[0..2, 0..3] =\n[[7, 7, 7],\n [7, 7, 7]]\n");
     ///     }
+    ///     a.at(s![1, ..;2]).print()?; // A[1, 0..3;2] = ..
     ///     Ok(())
     /// })
     /// # }
@@ -56,6 +58,15 @@ impl<T: Element + Display, D: Dimension> GlobalArray<T, D> {
     pub fn write_to(&self, to: impl Write) -> Result<()> {
         located(move || self.all().write_text("write_to", to))
     }
+
+    /// Writes the array to the standard output of member 0, like [`write_to`](Self::write_to). Collective.
+    ///
+    /// # Errors
+    /// Same as that method.
+    #[track_caller]
+    pub fn print(&self) -> Result<()> {
+        located(move || self.all().write_text("print", io::stdout()))
+    }
 }
 
 impl<T: Element + Display, D: Dimension, S: Dimension> Operand<'_, T, D, S> {
@@ -65,16 +76,45 @@ impl<T: Element + Display, D: Dimension, S: Dimension> Operand<'_, T, D, S> {
             let shape = self.shape();
             let (axes, len) = (shape.ndim(), shape.size());
             let mut text = Text { from: self, operation, shape, in_full: len < MANY, to, row: Vec::new() };
-            // ndarray shows any array without elements by its brackets only.
-            if len == 0 {
-                text.put(&format!("{}{}", "[".repeat(axes), "]".repeat(axes)))
-            } else {
-                text.nested(0, &mut D::zeros(axes))
-            }
+            let elements = text.put(&format!("{} =\n", self.title())).and_then(|()| match len {
+                // ndarray shows any array without elements by its brackets only.
+                0 => text.put(&format!("{}{}", "[".repeat(axes), "]".repeat(axes))),
+                _ => text.nested(0, &mut D::zeros(axes)),
+            });
+            elements.and_then(|()| text.put("\n"))
         } else {
             Ok(())
         };
         section.leave(written)
+    }
+
+    /// Name and indices, as a program writes them.
+    fn title(&self) -> String {
+        let Selection { patch, kept } = &self.selection;
+        let axis = |axis: usize| {
+            let (first, count, step) = (patch.start()[axis], patch.count()[axis], patch.step(axis));
+            if !kept.contains(axis) {
+                return first.to_string();
+            }
+            // Of a negative step, `start` is the largest index.
+            let low = if step < 0 { first.wrapping_add_signed(step * (count as isize - 1)) } else { first };
+            let end = low + if count == 0 { 0 } else { (count - 1) * step.unsigned_abs() + 1 };
+            if step == 1 { format!("{low}..{end}") } else { format!("{low}..{end};{step}") }
+        };
+        let indices = (0..patch.ndim()).map(axis).collect::<Vec<_>>().join(", ");
+        let turned = match (self.transposed, self.conjugate) {
+            (true, None) => ".t()",
+            (_, Some(_)) => ".h()",
+            (false, None) => "",
+        };
+        format!("{}[{indices}]{turned}", self.array.name)
+    }
+}
+
+/// The array's [summary](GlobalArray::summary).
+impl<T: Element, D: Dimension> Display for GlobalArray<T, D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.summary().fmt(f)
     }
 }
 

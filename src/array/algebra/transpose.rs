@@ -12,7 +12,7 @@ const TILE: usize = 256;
 impl<T: Element, D: Dimension, S: Dimension> Operand<'_, T, D, S> {
     /// Writes what this rank owns, from a transposed operand of the same shape.
     pub(super) fn fetch_transposed<R: Dimension>(&self, source: &Operand<'_, T, D, R>) -> Result<()> {
-        if !source.array.group.inner.direct {
+        if !source.is_copied_by_blocks_to(self.array) {
             return self.fetch_transposed_tiles(source);
         }
         let own_part = self.array.own_part();

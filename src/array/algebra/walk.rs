@@ -121,6 +121,7 @@ impl<T: Element, D: Dimension, S: Dimension> Operand<'_, T, D, S> {
         let read = self.own_boxes(self.edges(buffer_elements::<T>()), |own| {
             let mut view = self.box_view(&own.count, &mut buffer);
             self.read_box(own, &mut view);
+            self.conjugate_all(view.view_mut());
             f(own, view.view());
             Ok(())
         });

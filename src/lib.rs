@@ -157,7 +157,7 @@ pub use comm::Connections;
 pub use distribution::{Boundary, Side};
 pub use element::{Additive, AtomicInteger, Element, Number};
 pub use error::{Error, Operation, Result};
-pub use job::{Job, Launch, Memory, Stats, run};
+pub use job::{Bootstrap, Connect, Job, Launch, Memory, Stats, run};
 pub use portable::Portable;
 pub use sync::{Counter, Group, LockGuard, Locks, Ranks, Signal, SignalTarget, Tally, Traffic, ops};
 
@@ -175,9 +175,9 @@ pub mod algebra {
     pub use crate::array::{Halve, IntoOperand, IntoValues, Matmul, PatchMut, PatchRef, Summary, Values};
 }
 
-/// Programs in virtual time: [`Group::simulation`].
+/// Programs in virtual time: [`Launch::simulated`], [`Group::simulation`].
 pub mod simulation {
-    pub use crate::job::{Simulation, Work};
+    pub use crate::job::{Computing, Machine, Simulation, Work};
 }
 
 /// What a network supports: [`Job::capabilities`].

@@ -13,7 +13,7 @@
 
 use std::time::Instant;
 
-use global_arrays::{FetchOp, prelude::*};
+use global_arrays::{FetchOp, prelude::*, simulation::Machine};
 
 /// Words of a transfer, and of each rank's part.
 const WORDS: usize = 8;
@@ -66,7 +66,7 @@ fn main() -> Result<(), Error> {
         }
         forget_peak();
         let begin = Instant::now();
-        Launch::new().network("simulated:gemini").ranks(ranks).heap(1 << 20).run(|job| {
+        Launch::simulated(Machine::new("gemini")).ranks(ranks).heap(1 << 20).run(|job| {
             let array = GlobalArray::<f64, Ix1>::builder(job, [job.size()]).zeros().create()?;
             array.store([job.rank()], 1.0)?;
             job.sync()

@@ -49,10 +49,10 @@ pub(crate) mod waist;
 pub use ib::Bare;
 pub(crate) use node::{Conduit, PublishedWait};
 pub(crate) use waist::{
-    Announcement, Atomic, Awaited, BLOCK_LEVELS, Cause, Connect, Event, Events, Issued, LeaveStep, Local, Mail, Nap, Network,
-    Operation, Remote, SignalOp, SignalWord, Slept, Spot, Spots, Strided, Token, Topology, VirtualTime,
+    Announcement, Atomic, Awaited, BLOCK_LEVELS, Cause, Event, Events, Issued, LeaveStep, Local, Mail, Nap, Network, Operation,
+    Remote, SignalOp, SignalWord, Slept, Spot, Spots, Strided, Token, Topology, VirtualTime,
 };
-pub use waist::{Capabilities, Connections, Native, Ordering, Progress};
+pub use waist::{Capabilities, Connect, Connections, Native, Ordering, Progress};
 
 pub(crate) use crate::memory::atomic_op::apply_atomic;
 pub(crate) use crate::memory::{atomic_op::AtomicOp, numeric::Scale, word::WaitWord};

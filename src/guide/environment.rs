@@ -21,7 +21,7 @@
 //! | `GA_TRACE` | a file name (`.json`): writes a timeline of all ranks there, for <https://ui.perfetto.dev> | no trace |
 //! | `GA_TIMEOUT` | seconds, from 0.001 to 10⁹, after which a wait returns an error | a wait has no limit |
 //! | `GA_SILENCE` | seconds, from 1 to 10⁹, after which a machine that does not answer, or over `ib` a connection that broke and does not come back, ends the job (a rank that never answered: ten times as long); `0`: never | `3.5` |
-//! | `GA_CONNECT` | over `ib`: when and how ranks connect, `overlapped`, `serial` or `static`; see [`Launch::connect`](crate::Launch::connect) | `overlapped` |
+//! | `GA_CONNECT` | over `ib`: when and how ranks connect, `overlapped`, `serial` or `static`; see [`Connect`](crate::Connect) | `overlapped` |
 //! | `GA_CONNECTIONS` | over `ib`: connections that a rank may have at a time, at least 1 | no limit |
 //! | `GA_IB_DEVICE` | over `ib`: ports of adapters, such as `mlx5_0:1` or `mlx5_0:1,mlx5_1:1`; the ranks of a machine take turns | the first active port |
 //! | `GA_IB_GID` | over `ib`: the number of an entry of the port's GID table | over Ethernet the entry of RoCE v2, over InfiniBand the first one |
@@ -29,7 +29,7 @@
 //! | `GA_IB_SL`, `GA_IB_TC` | over `ib`: the service level of packets, 0 to 15, and their traffic class, 0 to 255 | `0`, `0` |
 //! | `GA_SEED` | of a simulated network: a number that chooses the order of what happens at one time | `0` |
 //! | `GA_COMPUTING` | of a simulated network: the time that computing takes, `declared`, `measured`, `measured:FACTOR`, `zero` or `skip` | `declared` |
-//! | `GA_FAULTS` | of a simulated network: what goes wrong, such as `die:3@0.5`; see [`Launch::faults`](crate::Launch::faults) | nothing |
+//! | `GA_FAULTS` | of a simulated network: what goes wrong, such as `die:3@0.5`; see [`Machine::faults`](crate::simulation::Machine::faults) | nothing |
 //! | `GA_COROUTINES` | of a simulated network: `1`: ranks are coroutines, for thousands of them, if the program's [thread-locals](crate::guide::virtual_cluster#ranks-that-are-coroutines) allow that; `0`: threads | `0` |
 //! | `GA_STACK` | of a simulated network: bytes of the stack of each rank, at least `64K` | `256K` |
 //! | `GA_BLAS` | with the feature `blas`: the path or the name of a BLAS for [`matmul`](crate::GlobalArray::matmul), or `none` | Intel MKL, AOCL-BLIS, FlexiBLAS or OpenBLAS, the first that is found; else none |

@@ -25,7 +25,8 @@
 //! | `simulated:ib` | "Chinook" at PNNL, a fat tree, 8 ranks on a node; between nodes the code of the network `ib` runs as it is |
 //! | `simulated:my-machine.toml` | your own |
 //!
-//! `GA_RANKS_PER_NODE` sets another number of ranks on a node.
+//! `GA_RANKS_PER_NODE` sets another number of ranks on a node. In a program, [`Launch::simulated`](crate::Launch::simulated) takes the
+//! [`Machine`](crate::simulation::Machine), by its name without `simulated:`, and what only such jobs may choose.
 //!
 //! For a machine of your own, copy one of the files in `src/comm/simulated/machines` and change its numbers. This is the one of Gemini:
 //!
@@ -76,9 +77,9 @@
 //! The model does not know how long your program computes. Say it:
 //!
 //! ```
-//! use global_arrays::{prelude::*, simulation::Work};
+//! use global_arrays::{prelude::*, simulation::{Machine, Work}};
 //! # fn main() -> Result<(), Error> {
-//! Launch::new().ranks(4).network("simulated:infiniband").run(|job| {
+//! Launch::simulated(Machine::new("infiniband")).ranks(4).run(|job| {
 //!     let begin = job.now();
 //!     // ... multiply two matrices of 500 x 500 ...
 //!     job.simulation().work(Work::flops(2.0 * 500.0_f64.powi(3)));

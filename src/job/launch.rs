@@ -5,6 +5,8 @@ use std::{path::PathBuf, sync::Arc};
 use super::{
     Job,
     entry::{Entry, Extent},
+    machine::Machine,
+    options::{Bootstrap, Connect},
     outcome::Outcome,
     report::Wanted,
 };
@@ -13,11 +15,11 @@ use crate::comm::mpi;
 #[cfg(test)]
 pub(crate) use crate::comm::simulated::Report;
 #[cfg(test)]
-use crate::comm::start::{table, threads};
+use crate::comm::start::threads;
 use crate::{
     comm::{
         Conduit,
-        start::{Ranks, Variant, settings::Settings},
+        start::{Ranks, Variant, settings::Settings, table},
     },
     error::Error,
     portable::Portable,
@@ -41,11 +43,7 @@ use crate::{
 /// | [`silence`](Self::silence) | `GA_SILENCE` | 3.5; seconds after which a machine that does not answer, or over `ib` a broken connection, ends the job |
 /// | [`connect`](Self::connect) | `GA_CONNECT` | `overlapped`; when and how ranks connect, over `ib` |
 /// | [`connections`](Self::connections) | `GA_CONNECTIONS` | no limit; connections that a rank may have at a time, over `ib` |
-/// | [`seed`](Self::seed) | `GA_SEED` | 0; of a simulated network, the order of what happens at one time |
-/// | [`computing`](Self::computing) | `GA_COMPUTING` | `declared`; over a simulated network, the time that computing takes |
-/// | [`faults`](Self::faults) | `GA_FAULTS` | none; what goes wrong in a simulated network |
-/// | [`stack`](Self::stack) | `GA_STACK` | 256K; bytes of the stack of a simulated rank |
-/// | none | `GA_COROUTINES` | 0: simulated ranks are threads; 1, for thousands: [coroutines](crate::guide::virtual_cluster#ranks-that-are-coroutines) |
+/// | [`simulated`](Self::simulated) | `GA_COMPUTING`, `GA_SEED`, `GA_FAULTS`, `GA_STACK`, `GA_COROUTINES` | see [`Machine`]; over a simulated network |
 ///
 /// Sizes take the suffixes `K`, `M`, `G`, `T` (powers of 1024). Switches are 0 or 1. An invalid value, in a variable or
 /// from a method, is an [`Error::Launch`] of [`run`](Self::run); an empty variable counts as unset.
@@ -55,7 +53,8 @@ use crate::{
 /// processes that an MPI launcher started. Over `mpi` the values must be equal on all ranks.
 ///
 /// `simulated:gemini`, `simulated:infiniband`, `simulated:extoll`, `simulated:bluegene` and `simulated:loopback` run the program in virtual time on a model of such a
-/// machine, and `simulated:FILE` on a model of your own. `simulated:ib` runs the protocols of `ib` themselves in virtual time.
+/// machine, and `simulated:FILE` on a model of your own. `simulated:ib` runs the protocols of `ib` themselves in virtual time. [`Launch::simulated`]
+/// takes the [`Machine`] with what only such jobs may choose.
 ///
 /// `ib` drives an adapter for InfiniBand or RoCE by libibverbs, which is loaded when the job starts. Ranks are processes, forked or started by a
 /// launcher. It has run on soft-RoCE, and on no adapter yet. `GA_IB_DEVICE` names the ports that the ranks of a machine take in turns, as
@@ -75,7 +74,8 @@ use crate::{
 pub struct Launch {
     pub(super) ranks: Option<usize>,
     pub(super) network: Option<String>,
-    pub(super) bootstrap: Option<String>,
+    pub(super) machine: Option<Machine>,
+    pub(super) bootstrap: Option<Bootstrap>,
     pub(super) ranks_per_node: Option<usize>,
     pub(super) heap: Option<usize>,
     pub(super) memory: Option<u64>,
@@ -86,19 +86,21 @@ pub struct Launch {
     pub(super) trace: Option<PathBuf>,
     pub(super) timeout: Option<f64>,
     pub(super) silence: Option<f64>,
-    pub(super) connect: Option<String>,
+    pub(super) connect: Option<Connect>,
     pub(super) connections: Option<usize>,
-    pub(super) seed: Option<u64>,
-    pub(super) stack: Option<usize>,
     pub(super) coroutines: Option<bool>,
-    pub(super) computing: Option<String>,
-    pub(super) faults: Option<String>,
 }
 
 impl Launch {
     /// All values come from the environment or the machine.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// A job in virtual time on a modelled machine; see [its page](crate::guide::virtual_cluster). The network is `simulated:` and the
+    /// machine's name. All other values come from the environment or the machine on which the job runs.
+    pub fn simulated(machine: Machine) -> Self {
+        Self { network: Some(table::simulated(&machine.model)), machine: Some(machine), ..Self::default() }
     }
 
     /// Number of ranks, from 1 to 8192, and to 65,536 of a simulated network.
@@ -113,21 +115,13 @@ impl Launch {
         self
     }
 
-    /// How the ranks of `shared_memory` and `ib` start and meet:
-    ///
-    /// * `fork`: this process forks them.
-    /// * `pmi`: they are the processes of a launcher that speaks PMI-1 or PMI-2, such as MPICH's `mpirun` and `srun --mpi=pmi2`.
-    /// * `pmix`: they are the processes of a launcher that speaks PMIx, such as Open MPI's `mpirun`. Its library is loaded when the job
-    ///   starts.
-    /// * `mpi`: they are the processes of a launcher, in a binary with the feature `mpi`. Its library alone speaks with the launcher, and is
-    ///   initialized if the program has not done it. The ranks use it to meet, and at the end of the job.
-    /// * `root`: they meet at rank 0, which `GA_ROOT` names.
+    /// How the ranks of `shared_memory` and `ib` start and meet.
     ///
     /// Without a choice, they are the processes of the launcher that started this one, and are forked if there is none, or if it started one
     /// process and more ranks are asked for. Those of `shared_memory` must be on one machine; in a binary with the feature `mpi` they are
     /// forked without a choice.
-    pub fn bootstrap(mut self, name: impl Into<String>) -> Self {
-        self.bootstrap = Some(name.into());
+    pub fn bootstrap(mut self, bootstrap: Bootstrap) -> Self {
+        self.bootstrap = Some(bootstrap);
         self
     }
 
@@ -209,19 +203,6 @@ impl Launch {
         self
     }
 
-    /// Of a simulated network, another order of what happens at one time. The same seed gives the same run. 0 is the order in which
-    /// ranks are numbered.
-    pub fn seed(mut self, seed: u64) -> Self {
-        self.seed = Some(seed);
-        self
-    }
-
-    /// Bytes of the stack of each simulated rank, at least 64 KiB.
-    pub fn stack(mut self, bytes: usize) -> Self {
-        self.stack = Some(bytes);
-        self
-    }
-
     /// Whether simulated ranks are coroutines. No program may choose that: see `comm::soft::ranks`.
     #[cfg(test)]
     pub(super) fn coroutines(mut self, coroutines: bool) -> Self {
@@ -229,27 +210,11 @@ impl Launch {
         self
     }
 
-    /// What computing takes over a simulated network:
-    ///
-    /// * `declared`: what the program says by [`Simulation::work`](crate::simulation::Simulation::work), at the speed of the modelled processor.
-    /// * `measured`, or `measured:2.5`: what each rank takes here between its calls, times a factor. Not the same in each run.
-    /// * `zero`: no time. What remains is communication.
-    /// * `skip`: what the program says, but it computes nothing; see [`Simulation::skips`](crate::simulation::Simulation::skips).
-    pub fn computing(mut self, name: impl Into<String>) -> Self {
-        self.computing = Some(name.into());
-        self
-    }
-
-    /// When and how ranks of different nodes connect, over a network that makes connections (`ib`):
-    ///
-    /// * `overlapped`: when one of them first needs it; both make their queue pairs at the same time (ARMCI-ODCM, Fig. 4).
-    /// * `serial`: when one of them first needs it. The first rank makes its queue pair and sends its address; only then does the second make
-    ///   its own (Fig. 3).
-    /// * `static`: each rank asks for connections with all ranks of other nodes at the start. The program does not wait for them.
+    /// When and how ranks of different nodes connect, over a network that makes connections (`ib`).
     ///
     /// [`Stats::connections`](crate::Stats::connections) counts the connections.
-    pub fn connect(mut self, name: impl Into<String>) -> Self {
-        self.connect = Some(name.into());
+    pub fn connect(mut self, connect: Connect) -> Self {
+        self.connect = Some(connect);
         self
     }
 
@@ -258,14 +223,6 @@ impl Launch {
     /// more time.
     pub fn connections(mut self, connections: usize) -> Self {
         self.connections = Some(connections);
-        self
-    }
-
-    /// What goes wrong in a simulated network, at which time; an error over any other: `die:3@0.5`, rank 3 dies after 0.5 s; `stall:2@0.1+0.05`, the adapter of node 2
-    /// sends and receives nothing for 0.05 s, from 0.1 s on; `delay:0.01*20`, a hundredth of all messages between nodes leaves up to 20 µs
-    /// late, by the seed, and what is behind it in its adapter too. Several are separated by commas. A death ends the job, as on any network.
-    pub fn faults(mut self, faults: impl Into<String>) -> Self {
-        self.faults = Some(faults.into());
         self
     }
 

@@ -5,7 +5,9 @@
 
 mod entry;
 pub(crate) mod launch;
+mod machine;
 mod memory;
+mod options;
 mod outcome;
 mod report;
 mod resolve;
@@ -15,7 +17,9 @@ mod time;
 use std::{num::NonZero, sync::Arc};
 
 pub use launch::Launch;
+pub use machine::Machine;
 pub use memory::Memory;
+pub use options::{Bootstrap, Computing, Connect};
 pub use report::Stats;
 pub use time::{Simulation, Work};
 

@@ -4,19 +4,19 @@ use std::time::Duration;
 
 use super::{
     launch::{Launch, Start},
+    options::{Bootstrap, Computing, Connect},
     report::{self, Wanted},
     setting::{BYTES, Setting, size, variable, zero_or_one},
 };
 use crate::{
     comm::{
-        Connect,
         kit::cores,
         layers::{Layer, WITHOUT_EFFECT},
         soft::{Faults, Form},
         start::{
             Named, Ranks, Variant,
             launcher::{self, Protocol, Started},
-            settings::{Computing, Settings},
+            settings::Settings,
             table::{self, Choice},
         },
     },
@@ -59,13 +59,13 @@ impl Launch {
         let Choice { network, variant, machine, layers } = choice;
         let most = if network.is_a_model() { MOST_SIMULATED } else { MOST_RANKS };
         let allowed = format!("a number of ranks from 1 to {most}");
-        let ranks = Setting { method: "ranks", variable: "GA_RANKS", allowed: &allowed };
+        let ranks = Setting { method: "Launch::ranks", variable: "GA_RANKS", allowed: &allowed };
         let asked = ranks.value(self.ranks, |text| text.parse().ok(), |ranks| (1..=most).contains(ranks))?;
         // What comes from the machine must not be more either.
         let ranks = asked.unwrap_or(cores).min(most);
-        let launched = launched(network, variant, self.bootstrap.as_deref(), started, asked)?;
+        let launched = launched(network, variant, self.bootstrap, started, asked)?;
         let per_node =
-            Setting { method: "ranks_per_node", variable: "GA_RANKS_PER_NODE", allowed: "a number of ranks, at least 1" };
+            Setting { method: "Launch::ranks_per_node", variable: "GA_RANKS_PER_NODE", allowed: "a number of ranks, at least 1" };
         let ranks_per_node = per_node.value(self.ranks_per_node, |text| text.parse().ok(), |&ranks| ranks > 0)?;
         if !is_plain
             && !layers.contains(&Layer::Hidden)
@@ -75,38 +75,35 @@ impl Launch {
         {
             return Err(Error::Launch(format!("the device or layers of \"{name}\" would do nothing: {WITHOUT_EFFECT}")));
         }
-        let heap = Setting { method: "heap", variable: "GA_HEAP", allowed: BYTES };
+        let heap = Setting { method: "Launch::heap", variable: "GA_HEAP", allowed: BYTES };
         let heap =
             heap.value(self.heap, |text| size(text)?.try_into().ok(), |&heap| heap > 0 && isize::try_from(heap).is_ok())?;
-        let memory = Setting { method: "memory", variable: "GA_MEMORY", allowed: BYTES };
+        let memory = Setting { method: "Launch::memory", variable: "GA_MEMORY", allowed: BYTES };
         let memory = memory.value(self.memory, size, |&memory| memory > 0)?;
         let switch = |set, method, variable| Setting { method, variable, allowed: "0 or 1" }.value(set, zero_or_one, |_| true);
-        let pin = switch(self.pin, "pin", "GA_PIN")?.unwrap_or(true);
-        let large = switch(self.large_pages, "large_pages", "GA_LARGE_PAGES")?.unwrap_or(true);
+        let pin = switch(self.pin, "Launch::pin", "GA_PIN")?.unwrap_or(true);
+        let large = switch(self.large_pages, "Launch::large_pages", "GA_LARGE_PAGES")?.unwrap_or(true);
         let wanted = self.wanted()?;
         let connections =
-            Setting { method: "connections", variable: "GA_CONNECTIONS", allowed: "a number of connections, at least 1" };
+            Setting { method: "Launch::connections", variable: "GA_CONNECTIONS", allowed: "a number of connections, at least 1" };
         let connections = connections.value(self.connections, |text| text.parse().ok(), |&connections| connections > 0)?;
-        let connect = Setting { method: "connect", variable: "GA_CONNECT", allowed: Connect::NAMES };
-        let is_known = |name: &String| Connect::of_name(name).is_some();
-        let connect = connect.value(self.connect.clone(), |text| Some(text.to_owned()), is_known)?;
-        let connect = connect.and_then(|name| Connect::of_name(&name)).unwrap_or_default();
+        let connect = Setting { method: "Launch::connect", variable: "GA_CONNECT", allowed: Connect::ALLOWED };
+        let connect = connect.value(self.connect, |text| text.parse().ok(), |_| true)?.unwrap_or_default();
         let chosen = |name, allowed| variable(name, allowed, |text| Some(text.to_owned()));
         let options = table::options().map(|(name, allowed)| Ok(chosen(name, allowed)?.map(|text| (name, text))));
         let options = options.filter_map(Result::transpose).collect::<Result<Vec<_>, Error>>()?;
-        let seed = Setting { method: "seed", variable: "GA_SEED", allowed: "a whole number, 0 or more" };
-        let seed = seed.value(self.seed, |text| text.parse().ok(), |_| true)?.unwrap_or(0);
-        let stack = Setting { method: "stack", variable: "GA_STACK", allowed: "a number of bytes, at least 64K" };
+        let model = self.machine.as_ref();
+        let seed = Setting { method: "Machine::seed", variable: "GA_SEED", allowed: "a whole number, 0 or more" };
+        let seed = seed.value(model.and_then(|model| model.seed), |text| text.parse().ok(), |_| true)?.unwrap_or(0);
+        let stack = Setting { method: "Machine::stack", variable: "GA_STACK", allowed: "a number of bytes, at least 64K" };
         let fits = |stack: &usize| (LEAST_STACK..1 << 40).contains(stack);
-        let stack = stack.value(self.stack, |text| size(text)?.try_into().ok(), fits)?.unwrap_or(STACK);
-        const NAMES: &str = "declared, measured, measured:FACTOR, zero or skip";
-        let computing = Setting { method: "computing", variable: "GA_COMPUTING", allowed: NAMES };
-        let is_known = |name: &String| Computing::of_name(name).is_some();
-        let computing = computing.value(self.computing.clone(), |text| Some(text.to_owned()), is_known)?;
-        let computing = computing.and_then(|name| Computing::of_name(&name)).unwrap_or_default();
-        let faults = Setting { method: "faults", variable: "GA_FAULTS", allowed: Faults::ALLOWED };
+        let stack = stack.value(model.and_then(|model| model.stack), |text| size(text)?.try_into().ok(), fits)?.unwrap_or(STACK);
+        let computing = Setting { method: "Machine::computing", variable: "GA_COMPUTING", allowed: Computing::ALLOWED };
+        let set = model.and_then(|model| model.computing);
+        let computing = computing.value(set, |text| text.parse().ok(), Computing::is_allowed)?.unwrap_or_default();
+        let faults = Setting { method: "Machine::faults", variable: "GA_FAULTS", allowed: Faults::ALLOWED };
         let is_one = |text: &String| Faults::of_text(text).is_some();
-        let faults = faults.value(self.faults.clone(), |text| Some(text.to_owned()), is_one)?;
+        let faults = faults.value(model.and_then(|model| model.faults.clone()), |text| Some(text.to_owned()), is_one)?;
         let faults = faults.and_then(|text| Faults::of_text(&text)).unwrap_or_default();
         if faults != Faults::default() && !network.is_a_model() {
             return Err(Error::Launch(format!(
@@ -121,12 +118,12 @@ impl Launch {
         let large_pages = large && (64 * ranks * LARGE) as u64 <= limits::available().bytes.min(memory.unwrap_or(u64::MAX));
         let (least, most) = TIMEOUTS;
         let allowed = format!("a number of seconds from {least} to {most:e}");
-        let timeout = Setting { method: "timeout", variable: "GA_TIMEOUT", allowed: &allowed };
+        let timeout = Setting { method: "Launch::timeout", variable: "GA_TIMEOUT", allowed: &allowed };
         // What is not a number is in no range.
         let timeout = timeout.value(self.timeout, |text| text.parse().ok(), |seconds| (least..=most).contains(seconds))?;
         let (least, most) = SILENCES;
         let allowed = format!("a number of seconds from {least} to {most:e}, or 0");
-        let silence = Setting { method: "silence", variable: "GA_SILENCE", allowed: &allowed };
+        let silence = Setting { method: "Launch::silence", variable: "GA_SILENCE", allowed: &allowed };
         let in_range = |seconds: &f64| *seconds == 0.0 || (least..=most).contains(seconds);
         let silence = silence.value(self.silence, |text| text.parse().ok(), in_range)?.unwrap_or(SILENCE);
         let silence = (silence > 0.0).then(|| Duration::from_secs_f64(silence));
@@ -197,26 +194,29 @@ fn unchosen(started: Option<&Started>) -> &'static str {
 fn launched(
     network: &Named,
     variant: &Variant,
-    chosen: Option<&str>,
+    chosen: Option<Bootstrap>,
     started: Option<Started>,
     asked: Option<usize>,
 ) -> Result<Option<Started>, Error> {
+    let bootstrap = Setting { method: "Launch::bootstrap", variable: "GA_BOOTSTRAP", allowed: Bootstrap::ALLOWED };
+    let chosen = bootstrap.value(chosen, |text| text.parse().ok(), |_| true)?;
     // A child that a rank forked has the variables too, and forks ranks of its own.
-    if launcher::is_half_said() && variant.meets_by_launcher() && chosen != Some("fork") {
+    if launcher::is_half_said() && variant.meets_by_launcher() && chosen != Some(Bootstrap::Fork) {
         return Err(Error::Launch(
             "GA_ROOT says where rank 0 is; a rank also needs GA_RANKS, how many there are, and GA_RANK, its own number below that"
                 .into(),
         ));
     }
     let started = if cfg!(feature = "mpi") { started.map(Started::with_mpi) } else { started };
-    let chosen = match chosen {
-        Some(name) => Some(name.to_owned()),
-        None => variable("GA_BOOTSTRAP", "the name of a bootstrap", |text| Some(text.to_owned()))?,
-    };
-    let protocol = started.and_then(|started| started.protocol()).map(Protocol::name);
+    let spoken = started.and_then(|started| started.protocol()).map(|protocol| match protocol {
+        Protocol::Pmi { .. } => Bootstrap::Pmi,
+        Protocol::Pmix => Bootstrap::Pmix,
+        Protocol::Root => Bootstrap::Root,
+        Protocol::Mpi => Bootstrap::Mpi,
+    });
     if !variant.meets_by_launcher() {
         // What is so without a choice.
-        let other = chosen.filter(|name| variant.ranks != Ranks::Launched || name != Protocol::Mpi.name());
+        let other = chosen.filter(|&name| variant.ranks != Ranks::Launched || name != Bootstrap::Mpi);
         return other.map_or(Ok(None), |name| {
             Err(Error::Launch(format!(
                 "the bootstrap \"{name}\" is for ranks that are processes, as those of \"shared_memory\"; those of \"{}\" start in one way (GA_BOOTSTRAP)",
@@ -224,23 +224,20 @@ fn launched(
             )))
         });
     }
-    match chosen.as_deref() {
-        Some("fork") => Ok(None),
-        Some(name @ ("pmi" | "pmix" | "root" | "mpi")) if protocol == Some(name) => Ok(started),
-        Some(name @ ("pmi" | "pmix" | "root" | "mpi")) => Err(Error::Launch(format!(
+    match chosen {
+        Some(Bootstrap::Fork) => Ok(None),
+        Some(name) if spoken == Some(name) => Ok(started),
+        Some(name) => Err(Error::Launch(format!(
             "the bootstrap is \"{name}\" (GA_BOOTSTRAP), but {}",
-            match protocol {
-                Some("mpi") => "in a binary with the feature `mpi` its ranks meet by MPI (GA_BOOTSTRAP=mpi)".into(),
-                None if name == "mpi" && !cfg!(feature = "mpi") => "this binary is without the feature `mpi`".into(),
+            match spoken {
+                Some(Bootstrap::Mpi) => "in a binary with the feature `mpi` its ranks meet by MPI (GA_BOOTSTRAP=mpi)".into(),
+                None if name == Bootstrap::Mpi && !cfg!(feature = "mpi") => "this binary is without the feature `mpi`".into(),
                 None => "no launcher that speaks it started this process".into(),
                 Some(other) => format!("a launcher that speaks \"{other}\" started this process"),
             }
         ))),
-        Some(name) => {
-            Err(Error::Launch(format!("there is no bootstrap \"{name}\" (GA_BOOTSTRAP), only: fork, pmi, pmix, mpi, root")))
-        }
         // Over shared memory alone, each process of MPI's is a job of its own.
-        None if protocol == Some(Protocol::Mpi.name()) && variant.ranks == Ranks::Children => Ok(None),
+        None if spoken == Some(Bootstrap::Mpi) && variant.ranks == Ranks::Children => Ok(None),
         None => match started {
             Some(started) if started.has_others() && started.protocol().is_none() => Err(Error::Launch(started.refusal())),
             // A process alone may fork more ranks, if it is asked to.
@@ -254,15 +251,18 @@ fn launched(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::simulation::Machine;
 
     #[test]
     fn what_cannot_be_started_says_why() {
         let refusal = |launch: Launch| launch.resolve().unwrap_err().to_string();
+        let factor = Machine::new("gemini").computing(Computing::Measured(-1.0));
         for (launch, words) in [
             (Launch::new().ranks(0), ["Launch::ranks(0)", "GA_RANKS", "from 1 to 8192"]),
             (Launch::new().ranks(9000), ["Launch::ranks(9000)", "GA_RANKS", "from 1 to 8192"]),
             (Launch::new().ranks_per_node(0), ["Launch::ranks_per_node(0)", "GA_RANKS_PER_NODE", "at least 1"]),
-            (Launch::new().connect("late"), ["Launch::connect(\"late\")", "GA_CONNECT", "overlapped, serial or static"]),
+            (Launch::simulated(Machine::new("gemini").stack(1)), ["Machine::stack(1)", "GA_STACK", "at least 64K"]),
+            (Launch::simulated(factor), ["Machine::computing(Measured(-1.0))", "GA_COMPUTING", "FACTOR"]),
             (Launch::new().connections(0), ["Launch::connections(0)", "GA_CONNECTIONS", "at least 1"]),
             (Launch::new().heap(0), ["Launch::heap(0)", "GA_HEAP", "above 0"]),
             (Launch::new().heap(usize::MAX), ["Launch::heap(18446744073709551615)", "GA_HEAP", "can be addressed"]),

@@ -25,7 +25,7 @@ impl Setting<'_> {
         let Setting { method, variable, allowed } = *self;
         match set {
             Some(value) if allows(&value) => Ok(Some(value)),
-            Some(value) => Err(Error::Launch(format!("Launch::{method}({value:?}) (or {variable}) is not {allowed}"))),
+            Some(value) => Err(Error::Launch(format!("{method}({value:?}) (or {variable}) is not {allowed}"))),
             None => self::variable(variable, allowed, |text| parse(text).filter(&allows)),
         }
     }

@@ -105,9 +105,9 @@ impl Simulation<'_> {
     ///
     /// # Examples
     /// ```
-    /// use global_arrays::{prelude::*, simulation::Work};
+    /// use global_arrays::{prelude::*, simulation::{Computing, Machine, Work}};
     /// # fn main() -> Result<(), Error> {
-    /// Launch::new().ranks(4).network("simulated:gemini").computing("skip").run(|job| {
+    /// Launch::simulated(Machine::new("gemini").computing(Computing::Skip)).ranks(4).run(|job| {
     ///     let n = 100_000; // 80 GB
     ///     let a = GlobalArray::<f64, Ix2>::builder(job, [n, n]).hollow().create()?;
     ///     let row = a.get(s![job.rank(), ..])?; // takes the time of 800 kB
@@ -129,9 +129,9 @@ impl Simulation<'_> {
     ///
     /// # Examples
     /// ```
-    /// use global_arrays::{prelude::*, simulation::Work};
+    /// use global_arrays::{prelude::*, simulation::{Machine, Work}};
     /// # fn main() -> Result<(), Error> {
-    /// Launch::new().ranks(2).network("simulated:gemini").run(|job| {
+    /// Launch::simulated(Machine::new("gemini")).ranks(2).run(|job| {
     ///     let begin = job.now();
     ///     job.simulation().work(Work::flops(8.4e9));
     ///     assert!((job.now() - begin).as_secs_f64() >= 1.0);

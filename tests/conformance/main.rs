@@ -17,7 +17,7 @@ mod sync;
 
 use std::process::ExitCode;
 
-use global_arrays::prelude::*;
+use global_arrays::{Connect, prelude::*};
 
 const RANKS: [usize; 5] = [1, 2, 3, 4, 7];
 
@@ -236,13 +236,13 @@ fn connections_are_counted() {
         assert!(counts.bytes >= 8, "the word that was put: {counts:?}");
         job.all_gather(&[counts.opened, counts.reopened, counts.closed, counts.live])
     };
-    for connect in ["overlapped", "serial", "static"] {
+    for connect in [Connect::Overlapped, Connect::Serial, Connect::Static] {
         let launch = Launch::new().network("ib:soft+hidden").ranks(RANKS).connect(connect).stats(true);
         let check = |job: &Job| -> Result<(), Error> {
             let counts = body(job)?;
             let sum: u64 = counts.chunks_exact(4).map(|counts| counts[0]).sum();
             let all = (RANKS * (RANKS - 1)) as u64;
-            assert!((connect == "static") == (sum == all), "{connect}: {sum} connections of {all}");
+            assert!((connect == Connect::Static) == (sum == all), "{connect}: {sum} connections of {all}");
             for counts in counts.chunks_exact(4) {
                 let &[opened, reopened, closed, live] = counts else { unreachable!("chunks of four") };
                 assert!(opened > 0 && live == opened, "{connect}: {counts:?}");
@@ -257,7 +257,7 @@ fn connections_are_counted() {
         Ok(())
     };
     Launch::new().network("threads+hidden").ranks(2).stats(true).run(alone).expect("a network without connections");
-    let both = |connections| Launch::new().network("ib:soft+hidden").ranks(4).connect("static").connections(connections);
+    let both = |connections| Launch::new().network("ib:soft+hidden").ranks(4).connect(Connect::Static).connections(connections);
     both(3).run(|job| job.sync()).expect("room for all three");
     let error = both(2).run(|job| job.sync()).expect_err("three connections with room for two");
     assert!(matches!(error, Error::Launch(_)) && error.to_string().contains("with 3 ranks"), "{error}");
@@ -267,7 +267,7 @@ fn connections_are_counted() {
 fn nodes_are_reached_by_their_agents() {
     const RANKS: usize = 7;
     const WORDS: usize = 1 << 14;
-    for (per_node, connect) in [(2, "overlapped"), (3, "overlapped"), (3, "static")] {
+    for (per_node, connect) in [(2, Connect::Overlapped), (3, Connect::Overlapped), (3, Connect::Static)] {
         let body = |job: &Job| -> Result<(), Error> {
             let (rank, size) = (job.rank(), job.size());
             let a = GlobalArray::<u64, Ix1>::builder(job, [size * WORDS]).zeros().create()?;

@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use global_arrays::prelude::*;
+use global_arrays::{Bootstrap, prelude::*};
 use rustix::process::{Pid, Signal as Kill, WaitOptions, WaitStatus, kill_process, waitpid};
 
 use crate::{
@@ -226,7 +226,9 @@ const BODIES: &[(&str, Body)] = &[
                     let launched = ["PMI_RANK", "OMPI_COMM_WORLD_RANK"].iter().any(|name| std::env::var_os(name).is_some());
                     if launched {
                         // The connections are the parent's.
-                        for launch in [Launch::new().network("mpi"), Launch::new().network("shared_memory").bootstrap("pmi")] {
+                        for launch in
+                            [Launch::new().network("mpi"), Launch::new().network("shared_memory").bootstrap(Bootstrap::Pmi)]
+                        {
                             let refused = launch.run(|own| own.sync()).expect_err("a job on the parent's connections");
                             assert!(matches!(refused, Error::Launch(_)), "{refused}");
                         }

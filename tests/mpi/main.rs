@@ -6,7 +6,7 @@ mod runner;
 
 use std::{process::ExitCode, time::Duration};
 
-use global_arrays::prelude::*;
+use global_arrays::{Bootstrap, prelude::*};
 use mpi::{
     Threading,
     topology::{Color, SimpleCommunicator},
@@ -89,8 +89,8 @@ fn of_shared_memory() {
         assert_eq!((job.network(), job.size()), ("shared_memory", 3));
         turn(job)
     };
-    Launch::new().network("shared_memory").bootstrap("mpi").run(body).expect("a job that MPI's launcher started");
-    let refusal = Launch::new().network("ib").bootstrap("pmi").run(turn).expect_err("MPI's launcher").to_string();
+    Launch::new().network("shared_memory").bootstrap(Bootstrap::Mpi).run(body).expect("a job that MPI's launcher started");
+    let refusal = Launch::new().network("ib").bootstrap(Bootstrap::Pmi).run(turn).expect_err("MPI's launcher").to_string();
     assert!(refusal.contains("GA_BOOTSTRAP=mpi"), "{refusal}");
 }
 

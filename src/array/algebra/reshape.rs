@@ -36,7 +36,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     ///
     /// # Source
     /// GA: `NGA_Copy_patch`, where the order is Fortran's; NumPy's `reshape`.
-    #[doc(alias("reshape", "ga_mat_to_vec"))]
+    #[doc(alias = "reshape")]
     #[track_caller]
     pub fn assign_reshaped<E: Dimension>(&mut self, source: impl IntoOperand<T, E>) -> Result<()> {
         located(move || self.all().assign_reshaped(&source.into_operand().resolve(OPERATION)?))

@@ -124,7 +124,7 @@ impl VirtualTime for Clock {
     }
 
     fn compute(&self, flops: f64, bytes: f64) {
-        if !matches!(self.computing, Computing::Declared | Computing::Skipped) || !self.is_here() {
+        if !matches!(self.computing, Computing::Declared | Computing::Skip) || !self.is_here() {
             return;
         }
         let seconds = (flops / self.processor.flops).max(bytes / self.processor.memory);
@@ -132,7 +132,7 @@ impl VirtualTime for Clock {
     }
 
     fn skips(&self) -> bool {
-        self.computing == Computing::Skipped
+        self.computing == Computing::Skip
     }
 
     fn set_contents(&self, range: Range<usize>, has: bool) {

@@ -1,4 +1,4 @@
-//! What goes wrong in a simulated machine, at given times: `die:3@0.5`, `stall:2@0.1+0.05`, `delay:0.01*20`. `Launch::faults` explains
+//! What goes wrong in a simulated machine, at given times: `die:3@0.5`, `stall:2@0.1+0.05`, `delay:0.01*20`. `Machine::faults` explains
 //! them.
 
 use super::Picos;

@@ -49,18 +49,6 @@ pub(crate) enum Protocol {
     Mpi,
 }
 
-impl Protocol {
-    /// Its name in `GA_BOOTSTRAP`.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Protocol::Pmi { .. } => "pmi",
-            Protocol::Pmix => "pmix",
-            Protocol::Root => "root",
-            Protocol::Mpi => "mpi",
-        }
-    }
-}
-
 /// slurm.h: `SLURM_MAX_NORMAL_STEP_ID`; batch, external and interactive steps lie above.
 const LAST_ORDINARY_STEP: u32 = 0xffff_fff0;
 
@@ -274,14 +262,14 @@ mod tests {
 
     #[test]
     fn how_a_launcher_is_spoken_to() {
-        let protocol = |variables: &[(&str, &str)]| under(variables).and_then(|started| started.protocol()).map(Protocol::name);
+        let protocol = |variables: &[(&str, &str)]| under(variables).and_then(|started| started.protocol());
         let hydra = [("PMI_RANK", "0"), ("PMI_SIZE", "2"), ("PMI_FD", "6")];
-        assert_eq!(protocol(&hydra), Some("pmi"));
+        assert_eq!(protocol(&hydra), Some(Protocol::Pmi { descriptor: 6 }));
         assert_eq!(protocol(&hydra[..2]), None);
         let open_mpi = [("OMPI_COMM_WORLD_RANK", "0"), ("OMPI_COMM_WORLD_SIZE", "4"), ("PMIX_NAMESPACE", "7")];
         // A descriptor of the agent's, which srun started.
-        assert_eq!(protocol(&[&open_mpi[..], &hydra[2..]].concat()), Some("pmix"));
-        assert_eq!(protocol(&[&SLURM[..], &hydra[2..]].concat()), Some("pmi"));
+        assert_eq!(protocol(&[&open_mpi[..], &hydra[2..]].concat()), Some(Protocol::Pmix));
+        assert_eq!(protocol(&[&SLURM[..], &hydra[2..]].concat()), Some(Protocol::Pmi { descriptor: 6 }));
         assert_eq!(protocol(&SLURM), None);
     }
 

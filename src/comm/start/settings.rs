@@ -13,35 +13,22 @@ use crate::{
     error::Error,
 };
 
-/// The time that computing takes in a simulated job.
+/// The time that computing takes over a simulated network, for [`Machine::computing`](crate::simulation::Machine::computing).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) enum Computing {
-    /// The time that the program gives, at the speed of the machine's model.
+#[non_exhaustive]
+pub enum Computing {
+    /// `declared`, the default: what the program says by [`Simulation::work`](crate::simulation::Simulation::work), at the speed of the
+    /// modelled processor.
     #[default]
     Declared,
-    /// The time that it takes here, times this.
+    /// `measured`, or `measured:2.5`: what each rank takes here between its calls, times this factor, which is above 0 and below 10⁶. Not
+    /// the same in each run.
     Measured(f64),
-    /// None.
+    /// `zero`: no time. What remains is communication.
     Zero,
-    /// As `Declared`, but the program computes nothing, and arrays without contents have none.
-    Skipped,
-}
-
-impl Computing {
-    /// Parses its name.
-    pub(crate) fn of_name(name: &str) -> Option<Self> {
-        match (name, name.strip_prefix("measured:")) {
-            ("declared", _) => Some(Computing::Declared),
-            ("measured", _) => Some(Computing::Measured(1.0)),
-            ("zero", _) => Some(Computing::Zero),
-            ("skip", _) => Some(Computing::Skipped),
-            (_, Some(factor)) => {
-                let factor = factor.parse().ok().filter(|factor: &f64| *factor > 0.0 && *factor < 1e6);
-                factor.map(Computing::Measured)
-            }
-            _ => None,
-        }
-    }
+    /// `skip`: what the program says, but it computes nothing, and [hollow](crate::Builder::hollow) arrays have no contents; see
+    /// [`Simulation::skips`](crate::simulation::Simulation::skips).
+    Skip,
 }
 
 /// The settings of a job.

@@ -38,6 +38,11 @@ pub(crate) fn options() -> impl Iterator<Item = (&'static str, &'static str)> {
     NETWORKS.iter().flat_map(|network| network.options).copied()
 }
 
+/// The name of the network that is a model of a machine.
+pub(crate) fn simulated(machine: &str) -> String {
+    format!("{}:{machine}", simulated::NETWORK.name)
+}
+
 /// Runs a simulated job, and says what happened.
 ///
 /// # Errors

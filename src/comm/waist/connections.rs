@@ -1,29 +1,17 @@
 //! A rank's connections, where a network makes them: when, and their counts.
 
-/// When and how a network that connects ranks makes their connections.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Connect {
-    /// On demand, both sides at once.
+/// When and how ranks of different nodes connect, for [`Launch::connect`](crate::Launch::connect).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Connect {
+    /// `overlapped`, the default: when one of them first needs it; both make their queue pairs at the same time (ARMCI-ODCM, Fig. 4).
     #[default]
     Overlapped,
-    /// On demand, one side after the other.
+    /// `serial`: when one of them first needs it. The first rank makes its queue pair and sends its address; only then does the second make
+    /// its own (Fig. 3).
     Serial,
-    /// Asked for at the start, with all ranks of other nodes.
+    /// `static`: each rank asks for connections with all ranks of other nodes at the start. The program does not wait for them.
     Static,
-}
-
-impl Connect {
-    /// What [`of_name`](Self::of_name) knows.
-    pub(crate) const NAMES: &str = "overlapped, serial or static";
-
-    pub(crate) fn of_name(name: &str) -> Option<Self> {
-        match name {
-            "overlapped" => Some(Connect::Overlapped),
-            "serial" => Some(Connect::Serial),
-            "static" => Some(Connect::Static),
-            _ => None,
-        }
-    }
 }
 
 /// The connections of one rank since the job began, over a network that connects ranks; see

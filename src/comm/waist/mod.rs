@@ -10,8 +10,7 @@ mod topology;
 mod virtual_time;
 
 pub use capabilities::{Capabilities, Native, Ordering, Progress};
-pub(crate) use connections::Connect;
-pub use connections::Connections;
+pub use connections::{Connect, Connections};
 pub(crate) use event::{Cause, Event, Events, Token};
 pub(crate) use network::{Announcement, Awaited, LeaveStep, Nap, Network, Slept};
 pub(crate) use operation::{Atomic, BLOCK_LEVELS, Issued, Local, Mail, Operation, Remote, SignalOp, SignalWord, Strided};

@@ -77,7 +77,7 @@ fn deadlocks_of_one_lock_are_found() {
 /// What is on its way for seconds is no deadlock, and neither is a rank that has ended before its last words arrive.
 #[test]
 fn what_takes_long_is_no_deadlock() {
-    let machine = Machine::but("long", &[("bandwidth_gb_per_s = 1.0", "bandwidth_gb_per_s = 0.001")]);
+    let machine = MachineFile::but("long", &[("bandwidth_gb_per_s = 1.0", "bandwidth_gb_per_s = 0.001")]);
     let bytes = 64 << 10;
     // Each takes 66 ms; the words of the barrier queue behind them.
     let launch = machine.launch(2).coroutines(true);
@@ -163,7 +163,7 @@ fn a_thread_of_the_program_has_no_place_in_virtual_time() {
 /// results.
 #[test]
 fn faults_happen_when_they_are_said() {
-    let machine = Machine::new("faults");
+    let machine = MachineFile::new("faults");
     let counts = |job: &Job| {
         let counter = Counter::new(job)?;
         (0..100).try_for_each(|_| counter.fetch_add(1).map(|_| ()))?;
@@ -171,16 +171,15 @@ fn faults_happen_when_they_are_said() {
         assert_eq!(counter.get()?, 100 * job.size());
         job.sync()
     };
-    let died = machine.launch(3).faults("die:1@0.002").run(counts).unwrap_err();
+    let died = over(machine.model().faults("die:1@0.002"), 3).run(counts).unwrap_err();
     assert_eq!(died.to_string(), "rank 1 died after 0.002 s, as GA_FAULTS says");
     for (faults, words) in [("die:3@1", "names rank 3, but there are 3"), ("stall:7@1+1", "names node 7, but there are 3")] {
-        let refused = machine.launch(3).faults(faults).run(counts).unwrap_err().to_string();
+        let refused = over(machine.model().faults(faults), 3).run(counts).unwrap_err().to_string();
         assert!(refused.contains(words), "{refused}");
     }
     let ping = |faults: &str| {
-        let launch = machine.launch(2);
-        let launch = if faults.is_empty() { launch } else { launch.faults(faults) };
-        measured(&launch, |job| {
+        let model = if faults.is_empty() { machine.model() } else { machine.model().faults(faults) };
+        measured(&over(model, 2), |job| {
             let a = GlobalArray::<u8, Ix1>::builder(job, [2]).zeros().create()?;
             begin(job);
             if job.rank() == 1 {
@@ -196,9 +195,9 @@ fn faults_happen_when_they_are_said() {
     // What arrives at a stalled adapter waits for it; the last byte and the way back come after.
     assert!((late - (1000.0 + usual - MESSAGE)).abs() < 1.0, "{late} and {usual}");
     let end = |launch: &Launch| launch.simulate(counts).unwrap().digest;
-    let delayed = |seed: u64| end(&machine.launch(3).faults("delay:0.5*100").seed(seed));
+    let delayed = |seed: u64| end(&over(machine.model().faults("delay:0.5*100").seed(seed), 3));
     assert_eq!(delayed(1), delayed(1));
-    assert!(delayed(1) != delayed(2) && delayed(1) != end(&machine.launch(3).seed(1)));
+    assert!(delayed(1) != delayed(2) && delayed(1) != end(&over(machine.model().seed(1), 3)));
 }
 
 #[test]

@@ -7,15 +7,20 @@ mod wired;
 
 use std::{fs, path::PathBuf, sync::Mutex, time::Duration};
 
-use crate::{FetchOp, job::launch::Report, prelude::*, simulation::Work};
+use crate::{
+    Connect, FetchOp,
+    job::launch::Report,
+    prelude::*,
+    simulation::{Computing, Machine, Work},
+};
 
 /// A machine in a file, of which a test knows every number.
-struct Machine(PathBuf);
+struct MachineFile(PathBuf);
 
-impl Machine {
+impl MachineFile {
     /// One rank on each node, an adapter of 1 GB/s, no links to share.
     fn new(test: &str) -> Self {
-        Machine::but(test, &[])
+        MachineFile::but(test, &[])
     }
 
     /// The same with other lines.
@@ -50,15 +55,23 @@ impl Machine {
             text = text.replacen(line, other, 1);
         }
         fs::write(&path, text).unwrap();
-        Machine(path)
+        MachineFile(path)
+    }
+
+    fn model(&self) -> Machine {
+        Machine::new(self.0.to_string_lossy())
     }
 
     fn launch(&self, ranks: usize) -> Launch {
-        Launch::new().network(format!("simulated:{}", self.0.display())).ranks(ranks).heap(1 << 24)
+        over(self.model(), ranks)
     }
 }
 
-impl Drop for Machine {
+fn over(machine: Machine, ranks: usize) -> Launch {
+    Launch::simulated(machine).ranks(ranks).heap(1 << 24)
+}
+
+impl Drop for MachineFile {
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.0);
     }
@@ -119,34 +132,34 @@ fn busy(sums: &Mutex<Vec<f64>>) -> impl Fn(&Job) -> Result<(), Error> + Sync {
     }
 }
 
-fn run_busy(network: &str, seed: u64, coroutines: bool) -> (Report, f64) {
+fn run_busy(machine: &str, seed: u64, coroutines: bool) -> (Report, f64) {
     let sums = Mutex::default();
-    let launch = Launch::new().network(network).ranks(6).ranks_per_node(2).heap(1 << 24).seed(seed).coroutines(coroutines);
+    let launch =
+        Launch::simulated(Machine::new(machine).seed(seed)).ranks(6).ranks_per_node(2).heap(1 << 24).coroutines(coroutines);
     let report = launch.simulate(busy(&sums)).unwrap();
     (report, sums.into_inner().unwrap()[0])
 }
 
 #[test]
 fn the_same_seed_gives_the_same_run() {
-    for network in ["gemini", "infiniband", "extoll", "bluegene", "loopback", "ib"].map(|machine| format!("simulated:{machine}"))
-    {
-        let (first, sum) = run_busy(&network, 0, true);
+    for machine in ["gemini", "infiniband", "extoll", "bluegene", "loopback", "ib"] {
+        let (first, sum) = run_busy(machine, 0, true);
         assert!(first.digest != 0);
         // Threads are slow.
-        for run in 0..if network.ends_with("gemini") { 20 } else { 3 } {
-            assert_eq!(run_busy(&network, 0, run % 3 > 0).0, first, "run {run} over {network}");
+        for run in 0..if machine == "gemini" { 20 } else { 3 } {
+            assert_eq!(run_busy(machine, 0, run % 3 > 0).0, first, "run {run} on {machine}");
         }
         // Another order, the same results.
         let mut digests: Vec<u64> = (0..5)
-            .map(|seed| run_busy(&network, seed, true))
+            .map(|seed| run_busy(machine, seed, true))
             .map(|(report, other)| {
-                assert_eq!(other, sum, "{network}");
+                assert_eq!(other, sum, "{machine}");
                 report.digest
             })
             .collect();
         digests.sort_unstable();
         digests.dedup();
-        assert_eq!(digests.len(), 5, "{network}");
+        assert_eq!(digests.len(), 5, "{machine}");
     }
 }
 
@@ -170,9 +183,10 @@ fn what_cannot_be_simulated_says_why() {
         let text = Launch::new().network(network).ranks(1).simulate(|_| Ok(())).unwrap_err().to_string();
         assert!(text.contains(words), "{text}");
     }
-    let skips = Launch::new().network("simulated:ib").ranks(2).computing("skip").simulate(|_| Ok(())).unwrap_err().to_string();
+    let skips =
+        Launch::simulated(Machine::new("ib").computing(Computing::Skip)).ranks(2).simulate(|_| Ok(())).unwrap_err().to_string();
     assert!(skips.contains("GA_COMPUTING=skip"), "{skips}");
-    let text = Launch::new().network("simulated:gemini").ranks(65_537).simulate(|_| Ok(())).unwrap_err().to_string();
+    let text = Launch::simulated(Machine::new("gemini")).ranks(65_537).simulate(|_| Ok(())).unwrap_err().to_string();
     assert!(text.contains("from 1 to 65536"), "{text}");
 }
 
@@ -226,7 +240,7 @@ fn any_order_gives_the_same_results() {
     let seeds = if std::env::var("GA_TEST_LONG").is_ok_and(|value| value == "1") { 100_000 } else { 300 };
     for seed in 0..seeds {
         let machine = ["gemini", "extoll", "infiniband", "bluegene", "loopback", "ib"][seed as usize % 6];
-        let launch = Launch::new().network(format!("simulated:{machine}")).ranks(RANKS).heap(1 << 22).seed(seed);
+        let launch = Launch::simulated(Machine::new(machine).seed(seed)).ranks(RANKS).heap(1 << 22);
         let run = launch.ranks_per_node(1 + seed as usize % 2).coroutines(true).run(body);
         run.unwrap_or_else(|error| panic!("GA_SEED={seed} on {machine}: {error}"));
     }

@@ -4,7 +4,7 @@ use super::*;
 
 #[test]
 fn a_ping_pong_takes_its_overhead_latency_and_bytes() {
-    let machine = Machine::new("ping-pong");
+    let machine = MachineFile::new("ping-pong");
     for bytes in [8_usize, 1000, 100_000] {
         let time = measured(&machine.launch(2), |job| {
             let a = GlobalArray::<u8, Ix1>::builder(job, [2 * bytes]).zeros().create()?;
@@ -30,7 +30,7 @@ fn a_ping_pong_takes_its_overhead_latency_and_bytes() {
 
 #[test]
 fn an_incast_takes_turns_at_the_receiver() {
-    let machine = Machine::new("incast");
+    let machine = MachineFile::new("incast");
     // The gap of 3 µs is the longer one, and then the bytes.
     for bytes in [8_usize, 50_000] {
         let senders = 15;
@@ -52,7 +52,7 @@ fn an_incast_takes_turns_at_the_receiver() {
 
 #[test]
 fn a_barrier_takes_a_message_for_each_round() {
-    let machine = Machine::new("barrier");
+    let machine = MachineFile::new("barrier");
     for rounds in [1_u32, 3, 6] {
         let time = measured(&machine.launch(1 << rounds), |job| {
             begin(job);
@@ -66,7 +66,7 @@ fn a_barrier_takes_a_message_for_each_round() {
 /// An agreement, and a binomial tree.
 #[test]
 fn a_broadcast_takes_a_message_for_each_level() {
-    let machine = Machine::new("broadcast");
+    let machine = MachineFile::new("broadcast");
     for rounds in [1_u32, 3, 6] {
         let bytes = 2000;
         let time = measured(&machine.launch(1 << rounds), |job| {
@@ -81,7 +81,7 @@ fn a_broadcast_takes_a_message_for_each_level() {
 
 #[test]
 fn work_takes_the_longer_of_its_times() {
-    let machine = Machine::new("work");
+    let machine = MachineFile::new("work");
     let time = measured(&machine.launch(1), |job| {
         let begin = job.now();
         job.simulation().work(Work::flops(2000.0) + Work::bytes(5000.0));
@@ -93,22 +93,23 @@ fn work_takes_the_longer_of_its_times() {
 
 #[test]
 fn computing_takes_what_is_said_or_measured_or_nothing() {
-    let machine = Machine::new("computing");
-    let spent = |computing: &str| {
-        measured(&machine.launch(1).computing(computing), |job| {
+    let machine = MachineFile::new("computing");
+    let spent = |computing| {
+        measured(&over(machine.model().computing(computing), 1), |job| {
             let begin = job.now();
             job.simulation().work(Work::flops(5e6));
             std::hint::black_box((0..3_000_000_u64).map(|k| std::hint::black_box(k) % 7).sum::<u64>());
             Ok(Some(job.now() - begin))
         })
     };
-    assert_close(spent("declared"), 5000.0);
-    assert!(spent("zero") < 0.1);
-    let (once, much) = (spent("measured"), spent("measured:1000"));
+    assert_close(spent(Computing::Declared), 5000.0);
+    assert!(spent(Computing::Zero) < 0.1);
+    let (once, much) = (spent(Computing::Measured(1.0)), spent(Computing::Measured(1000.0)));
     // Runs differ, but not by that much.
     assert!(once > 100.0 && much > 20.0 * once, "{once} and {much}");
-    for name in ["guessed", "measured:", "measured:-1", "measured:nan"] {
-        let text = machine.launch(1).computing(name).simulate(|_| Ok(())).unwrap_err().to_string();
+    for factor in [0.0, -1.0, 1e6, f64::NAN] {
+        let launch = over(machine.model().computing(Computing::Measured(factor)), 1);
+        let text = launch.simulate(|_| Ok(())).unwrap_err().to_string();
         assert!(text.contains("GA_COMPUTING"), "{text}");
     }
 }
@@ -117,7 +118,7 @@ fn computing_takes_what_is_said_or_measured_or_nothing() {
 #[test]
 fn a_window_is_full_only_while_it_is() {
     let lines = [("gap_us = 3", "gap_us = 1"), ("copied_bytes = 1000000", "copied_bytes = 0"), ("window = 1000", "window = 30")];
-    let machine = Machine::but("window", &lines);
+    let machine = MachineFile::but("window", &lines);
     let (puts, data) = (300, [1; 8]);
     let time = measured(&machine.launch(2), |job| {
         let a = GlobalArray::<u8, Ix1>::builder(job, [2 * data.len()]).zeros().create()?;
@@ -136,7 +137,7 @@ fn a_window_is_full_only_while_it_is() {
 #[test]
 fn transfers_of_a_scope_are_ordered_as_one() {
     let lines = [("gap_us = 3", "gap_us = 1"), ("ordered = true", "ordered = false")];
-    let machine = Machine::but("scope", &lines);
+    let machine = MachineFile::but("scope", &lines);
     let (puts, data) = (50, [1; 8]);
     let time = |waits_before: bool| {
         measured(&machine.launch(2), |job| {
@@ -162,9 +163,9 @@ fn transfers_of_a_scope_are_ordered_as_one() {
 }
 
 /// A machine whose processors move the messages.
-fn driven(test: &str) -> Machine {
+fn driven(test: &str) -> MachineFile {
     let driven = "[adapter.processor]\nreceive_overhead_us = 50\nprogress_delay_us = 30\n[network]";
-    Machine::but(test, &[("gap_us = 3", "gap_us = 0"), ("[network]", driven)])
+    MachineFile::but(test, &[("gap_us = 3", "gap_us = 0"), ("[network]", driven)])
 }
 
 /// There and back: each time an overhead or none, the way, the processor that receives.
@@ -226,16 +227,16 @@ fn the_clock_goes_on_while_a_rank_reads_it() {
         while job.now() < end {}
         job.sync()
     };
-    Launch::new().network("simulated:gemini").ranks(2).simulate(body).unwrap();
+    Launch::simulated(Machine::new("gemini")).ranks(2).simulate(body).unwrap();
 }
 
 /// An array without contents takes the time of one with, and no memory; what lies there later has contents.
 #[test]
 fn hollow_arrays_take_time_but_no_memory() {
-    let machine = Machine::new("hollow");
+    let machine = MachineFile::new("hollow");
     let n = 1_000_000_usize;
-    let time = |computing: &str, hollow: bool| {
-        let launch = machine.launch(2).heap(1 << 30).computing(computing);
+    let time = |computing, hollow: bool| {
+        let launch = over(machine.model().computing(computing), 2).heap(1 << 30);
         let taken = Mutex::new((Duration::ZERO, 0));
         let body = |job: &Job| {
             let builder = GlobalArray::<u8, Ix1>::builder(job, [2 * n]).fill(7);
@@ -268,18 +269,18 @@ fn hollow_arrays_take_time_but_no_memory() {
         launch.run(body).unwrap();
         taken.into_inner().unwrap()
     };
-    let (full, hollow) = (time("declared", true), time("skip", true));
+    let (full, hollow) = (time(Computing::Declared, true), time(Computing::Skip, true));
     assert_eq!(full.0, hollow.0);
     assert!(full.1 >= n as u64 && hollow.1 < n as u64, "{full:?}, {hollow:?}");
-    assert_eq!(time("skip", false).1, full.1);
+    assert_eq!(time(Computing::Skip, false).1, full.1);
 }
 
 /// So do algebra and updates of ghost cells.
 #[test]
 fn what_computes_on_hollow_arrays_leaves_them_alone() {
-    let machine = Machine::new("untouched");
+    let machine = MachineFile::new("untouched");
     let n = 10_000_usize;
-    let time = |computing: &str| {
+    let time = |computing| {
         let taken = Mutex::new(Duration::ZERO);
         let body = |job: &Job| {
             let mut a = GlobalArray::<u8, Ix1>::builder(job, [2 * n]).ghosts([n / 2]).hollow().create()?;
@@ -298,10 +299,10 @@ fn what_computes_on_hollow_arrays_leaves_them_alone() {
                 assert!(part.view().iter().all(|&value| value == expected));
             })
         };
-        machine.launch(2).computing(computing).run(body).unwrap();
+        over(machine.model().computing(computing), 2).run(body).unwrap();
         taken.into_inner().unwrap()
     };
-    assert_eq!(time("declared"), time("skip"));
+    assert_eq!(time(Computing::Declared), time(Computing::Skip));
 }
 
 /// Several gets inside a node take as long as one of all that they bring, or a little longer.
@@ -329,7 +330,7 @@ fn a_rank_copies_from_its_node_one_after_the_other() {
             }
             job.sync()
         };
-        Launch::new().network("simulated:infiniband").ranks(2).run(body).unwrap();
+        Launch::simulated(Machine::new("infiniband")).ranks(2).run(body).unwrap();
         taken.into_inner().unwrap()
     };
     let (one, sixteen) = (time(1), time(16));

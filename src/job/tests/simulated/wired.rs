@@ -11,7 +11,11 @@ const WIRE: f64 = 1473.0;
 const ADDED: f64 = 1530.0;
 
 fn launch(ranks: usize) -> Launch {
-    Launch::new().network("simulated:ib").ranks(ranks).ranks_per_node(1).heap(1 << 24).stats(true)
+    launch_of(Machine::new("ib"), ranks)
+}
+
+fn launch_of(machine: Machine, ranks: usize) -> Launch {
+    over(machine, ranks).ranks_per_node(1).stats(true)
 }
 
 /// What rank 0 needs for something, while rank 1 computes for a second.
@@ -68,7 +72,7 @@ fn puts_and_gets_pass_the_processor_and_atomics_wake_the_agent() {
 #[test]
 fn steps_of_both_ends_overlap() {
     const FAR: usize = 3;
-    let connects = |way: &str| {
+    let connects = |way| {
         measured(&launch(4).connect(way), |job| {
             let a = GlobalArray::<u64, Ix1>::builder(job, [4]).zeros().create()?;
             // Agreements of four connect 0 with 1 and 2.
@@ -83,7 +87,7 @@ fn steps_of_both_ends_overlap() {
             Ok(Some(job.now() - begin))
         })
     };
-    let (overlapped, serial) = (connects("overlapped"), connects("serial"));
+    let (overlapped, serial) = (connects(Connect::Overlapped), connects(Connect::Serial));
     assert!((0.95..1.1).contains(&(serial / 820.0)), "{serial} us one after the other");
     assert!((0.95..1.1).contains(&(overlapped / 500.0)), "{overlapped} us at once");
     assert!(overlapped <= 0.61 * serial, "{overlapped} us of {serial} us");
@@ -124,7 +128,7 @@ fn connections_are_made_on_demand_and_bounded() {
 
 /// How long after the beginning of a second of computing rank 0 got what it waits for.
 fn waits(ranks: usize, seed: u64, before: impl Fn(&Job, &Shared) -> Result<(), Error> + Sync, wait: Act) -> f64 {
-    let launch = launch(ranks).seed(seed);
+    let launch = launch_of(Machine::new("ib").seed(seed), ranks);
     measured(&launch, |job| {
         let shared = Shared { a: GlobalArray::builder(job, [ranks]).zeros().create()?, signal: Signal::new(job)? };
         // All are connected, and have acknowledged what was sent.

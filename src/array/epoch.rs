@@ -230,6 +230,8 @@ claims!(A 0, B 1, C 2, E 3, F 4, G 5);
 /// Poisons every array of an epoch and ends the job, unless the epoch ended well.
 struct Inside<'c, C: sealed::Each> {
     claims: &'c mut C,
+    /// What members agree on at both ends.
+    together: Option<Together>,
     ended: bool,
     /// What began or ended badly; nothing if the body unwound.
     failure: Option<String>,
@@ -253,17 +255,18 @@ impl<C: sealed::Each> Drop for Inside<'_, C> {
 
 impl<'c, C: sealed::Each> Inside<'c, C> {
     fn begin(claims: &'c mut C) -> Result<Self> {
-        let mut inside = Inside { claims, ended: false, failure: None };
+        let together = Together::of(claims);
+        let mut inside = Inside { claims, together, ended: false, failure: None };
         let claims = &mut *inside.claims;
         let ready = claims.each(&mut |claim| claim.ready());
-        let agreed = ready.and_then(|()| agree(claims, sealed::Kind::begin));
+        let agreed = ready.and_then(|()| agree(claims, &inside.together, sealed::Kind::begin));
         let begun = agreed.and_then(|()| claims.each(&mut |claim| claim.begun()));
         inside.failure = begun.as_ref().err().map(ToString::to_string);
         begun.map(|()| inside)
     }
 
     fn end(mut self) -> Result<()> {
-        let ended = agree(self.claims, |_| Op::EndEpoch);
+        let ended = agree(self.claims, &self.together, |_| Op::EndEpoch);
         self.failure = ended.as_ref().err().map(ToString::to_string);
         self.ended = ended.is_ok();
         ended
@@ -271,18 +274,21 @@ impl<'c, C: sealed::Each> Inside<'c, C> {
 }
 
 /// Completes what this rank issued and waits until all members are in the same epochs: once, or claim by claim.
-pub(super) fn agree(claims: &mut impl sealed::Each, op: impl Fn(sealed::Kind) -> Op) -> Result<()> {
-    let agree_on = |group: &Group, op, exact| {
-        group.fence_all(op)?;
-        group.agree_exactly(op, exact)
-    };
-    match together(claims) {
-        Some((group, first, exact)) => agree_on(&group, op(first), exact),
-        None => claims.each(&mut |claim| {
-            let exact = packed(1, 0, claim).expect("room for one claim");
-            agree_on(claim.group(), op(claim.kind()), exact)
-        }),
+fn agree(claims: &mut impl sealed::Each, together: &Option<Together>, op: impl Fn(sealed::Kind) -> Op) -> Result<()> {
+    match together {
+        Some(all) => agree_on(&all.group, op(all.first), all.exact),
+        None => claims.each(&mut |claim| agree_alone(claim, op(claim.kind()))),
     }
+}
+
+/// The same of one claim.
+pub(super) fn agree_alone(claim: &dyn sealed::Claimed, op: Op) -> Result<()> {
+    agree_on(claim.group(), op, packed(1, 0, claim).expect("room for one claim"))
+}
+
+fn agree_on(group: &Group, op: Op, exact: u128) -> Result<()> {
+    group.fence_all(op)?;
+    group.agree_exactly(op, exact)
 }
 
 impl<T, D> Reader<T, D> {
@@ -319,23 +325,33 @@ const COUNT_BITS: u32 = 3;
 /// Bits for the kind of each.
 const KIND_BITS: u32 = 2;
 
-/// All claims as one exact number, with the kind of the first; none if they do not fit, or are on arrays of several groups.
-fn together(claims: &mut impl sealed::Each) -> Option<(Group, sealed::Kind, u128)> {
-    let (mut first, mut same, mut count) = (None, true, 0);
-    let counted = claims.each(&mut |claim| {
-        let (group, _) = first.get_or_insert_with(|| (claim.group().clone(), claim.kind()));
-        same &= Arc::ptr_eq(&group.inner, &claim.group().inner);
-        count += 1;
-        Ok(())
-    });
-    let (group, kind) = first.filter(|_| counted.is_ok() && same)?;
-    let (mut all, mut place) = (Some(0), 0);
-    let _ = claims.each(&mut |claim| {
-        all = all.zip(packed(count, place, claim)).map(|(all, one)| all | one);
-        place += 1;
-        Ok(())
-    });
-    Some((group, kind, all?))
+/// All claims of an epoch as one exact number.
+struct Together {
+    group: Group,
+    first: sealed::Kind,
+    exact: u128,
+}
+
+impl Together {
+    /// Nothing if they do not fit, or are on arrays of several groups.
+    fn of(claims: &mut impl sealed::Each) -> Option<Self> {
+        let (mut all, mut same, mut count) = (None, true, 0);
+        let _ = claims.each(&mut |claim| {
+            let all: &mut Self =
+                all.get_or_insert_with(|| Together { group: claim.group().clone(), first: claim.kind(), exact: 0 });
+            same &= Arc::ptr_eq(&all.group.inner, &claim.group().inner);
+            count += 1;
+            Ok(())
+        });
+        let (mut all, mut place) = (all.filter(|_| same), 0);
+        let _ = claims.each(&mut |claim| {
+            let one = packed(count, place, claim);
+            all = all.take().zip(one).map(|(all, one)| Together { exact: all.exact | one, ..all });
+            place += 1;
+            Ok(())
+        });
+        all
+    }
 }
 
 /// What a claim adds to the number of so many, which tells every claim from every other.

@@ -11,7 +11,7 @@ use ndarray::{ArcArray, Dimension, IxDyn};
 
 use super::{
     GlobalArray, PatchRef, Reader,
-    epoch::{Owned, agree},
+    epoch::{Owned, agree_alone},
 };
 use crate::{
     calls::located,
@@ -99,7 +99,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
 
     /// The agreement at either end of the time in which no member has a handle that writes.
     fn turn(&mut self, operation: &'static str, op: Op) -> Result<()> {
-        let agreed = self.check_sound(operation).and_then(|()| agree(&mut Owned(self), |_| op));
+        let agreed = self.check_sound(operation).and_then(|()| agree_alone(&Owned(self), op));
         if let Err(error) = &agreed {
             self.engine().conduit().end(&format!("{operation} of \"{}\" failed: {error}", self.name));
         }

@@ -37,6 +37,20 @@ impl Group {
     #[track_caller]
     pub fn all_to_all_v<T: Element>(&self, lists: &[impl AsRef<[T]>]) -> Result<Vec<Vec<T>>> {
         located(move || {
+            let mut arrived = Vec::new();
+            self.all_to_all_v_into(lists, &mut arrived)?;
+            Ok(arrived)
+        })
+    }
+
+    /// As [`all_to_all_v`](Self::all_to_all_v), into lists that are kept from call to call: where a list has room for what arrives, no
+    /// memory is asked for. Collective.
+    ///
+    /// # Errors
+    /// Same as that method.
+    #[track_caller]
+    pub fn all_to_all_v_into<T: Element>(&self, lists: &[impl AsRef<[T]>], arrived: &mut Vec<Vec<T>>) -> Result<()> {
+        located(move || {
             let (size, me) = (self.size(), self.member());
             if lists.len() != size {
                 let what = format_args!("{} lists for a group of {size} members", lists.len());
@@ -51,9 +65,10 @@ impl Group {
                 len += list.len();
             }
             let places = self.all_to_all(&places)?;
-            let mut arrived = self.streams(Op::AllToAll, &stream, places)?;
-            arrived[me] = lists[me].as_ref().to_vec();
-            Ok(arrived)
+            self.streams(Op::AllToAll, &stream, &places, arrived)?;
+            arrived[me].clear();
+            arrived[me].extend_from_slice(lists[me].as_ref());
+            Ok(())
         })
     }
 
@@ -68,7 +83,9 @@ impl Group {
     pub fn all_gather_v<T: Element>(&self, data: &[T]) -> Result<Vec<Vec<T>>> {
         located(move || {
             let lengths = self.all_gather(&[data.len()])?;
-            self.streams(Op::AllGather, &[(0, data)], lengths.into_iter().map(|len| [0, len]).collect())
+            let (wanted, mut lists) = (lengths.into_iter().map(|len| [0, len]).collect::<Vec<_>>(), Vec::new());
+            self.streams(Op::AllGather, &[(0, data)], &wanted, &mut lists)?;
+            Ok(lists)
         })
     }
 
@@ -84,8 +101,9 @@ impl Group {
         located(move || {
             let lengths = self.gather(root, &[data.len()])?;
             let is_root = lengths.is_some();
-            let wanted = lengths.unwrap_or_default().into_iter().map(|len| [0, len]).collect();
-            let lists = self.streams(Op::Gather, &[(0, data)], wanted)?;
+            let wanted = lengths.unwrap_or_default().into_iter().map(|len| [0, len]).collect::<Vec<_>>();
+            let mut lists = Vec::new();
+            self.streams(Op::Gather, &[(0, data)], &wanted, &mut lists)?;
             Ok(is_root.then_some(lists))
         })
     }
@@ -179,10 +197,24 @@ impl Group {
 
     /// Of the streams that members offer, each made of slices with their places, the elements from one place to another of each that
     /// are wanted here, or none.
-    fn streams<T: Element>(&self, op: Op, stream: &[(usize, &[T])], wanted: Vec<[usize; 2]>) -> Result<Vec<Vec<T>>> {
+    fn streams<T: Element>(
+        &self,
+        op: Op,
+        stream: &[(usize, &[T])],
+        wanted: &[[usize; 2]],
+        lists: &mut Vec<Vec<T>>,
+    ) -> Result<()> {
         let len = stream.last().map_or(0, |(start, slice)| start + slice.len());
         let longest = self.all_reduce_one(len, ops::max)?;
-        let mut lists: Vec<Vec<T>> = wanted.iter().map(|[start, end]| bytemuck::zeroed_vec(end - start)).collect();
+        lists.resize_with(wanted.len(), Vec::new);
+        for (list, [start, end]) in lists.iter_mut().zip(wanted) {
+            // Fresh memory is zero without a pass over it.
+            if list.capacity() < end - start {
+                *list = bytemuck::zeroed_vec(end - start);
+            } else {
+                list.resize(end - start, T::zeroed());
+            }
+        }
         self.chunked::<T>(op, 0, longest, |post, range| {
             // What of a slice falls in the range: where in its box, and where in the slice.
             let both = |start: usize, end: usize| {
@@ -195,12 +227,11 @@ impl Group {
                 }
             }
             post.again()?;
-            let parts = wanted.iter().zip(&mut lists).enumerate().filter_map(|(member, (&[start, end], list))| {
+            let parts = wanted.iter().zip(&mut *lists).enumerate().filter_map(|(member, (&[start, end], list))| {
                 let (at, part) = both(start, end)?;
                 Some((member, at, bytemuck::cast_slice_mut(&mut list[part])))
             });
             post.fetch(parts)
-        })?;
-        Ok(lists)
+        })
     }
 }

@@ -152,5 +152,9 @@ pub(crate) fn fingerprint(parts: &[u64]) -> u64 {
 
 /// A text as a part of a fingerprint.
 pub(crate) fn text_fingerprint(text: &str) -> u64 {
-    text.bytes().fold(0, |hash, byte| fingerprint(&[hash, u64::from(byte)]))
+    text.as_bytes().chunks(8).fold(text.len() as u64, |hash, bytes| {
+        let mut word = [0; 8];
+        word[..bytes.len()].copy_from_slice(bytes);
+        fingerprint(&[hash, u64::from_le_bytes(word)])
+    })
 }

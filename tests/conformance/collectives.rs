@@ -91,6 +91,10 @@ pub(crate) fn lists(job: &Job) -> Result<(), Error> {
             };
             let lists: Vec<Vec<u32>> = (0..size).map(|to| list(me, to)).collect();
             let arrived = group.all_to_all_v(&lists)?;
+            // Into lists that hold something.
+            let mut kept = vec![vec![7; 3]; 2];
+            group.all_to_all_v_into(&lists, &mut kept)?;
+            assert_eq!(kept, arrived);
             assert!((0..size).all(|from| arrived[from] == list(from, me)), "all-to-all in steps of {scale}");
             let all: Vec<Vec<u32>> = (0..size).map(|from| list(from, 2)).collect();
             assert_eq!(group.all_gather_v(&all[me])?, all);

@@ -95,6 +95,9 @@ fn program(job: &Job, seed: u64) -> Result<(), Error> {
             pair.round(job, &mut random)?;
         }
         job.sync()?;
+        lines.iter_mut().try_for_each(|pair| pair.together(job, &mut random))?;
+        planes.iter_mut().try_for_each(|pair| pair.together(job, &mut random))?;
+        cubes.iter_mut().try_for_each(|pair| pair.together(job, &mut random))?;
         lines.iter().try_for_each(Pair::compare)?;
         planes.iter().try_for_each(Pair::compare)?;
         cubes.iter().try_for_each(Pair::compare)?;
@@ -144,7 +147,7 @@ fn create<D: Dimension + Copy>(job: &Job, random: &mut Random) -> Result<Pair<D>
     Ok(Pair { array: builder.create()?, model: ArrayD::from_elem(extents.slice(), first) })
 }
 
-impl<D: Dimension + Copy> Pair<D> {
+impl<D: ndarray::RemoveAxis + Copy> Pair<D> {
     fn round(&mut self, job: &Job, random: &mut Random) -> Result<(), Error> {
         if random.chance(60) {
             for rank in 0..job.size() {
@@ -162,6 +165,68 @@ impl<D: Dimension + Copy> Pair<D> {
             }
         }
         Ok(())
+    }
+
+    /// Operations of all ranks, seldom with a sync for each.
+    fn together(&mut self, job: &Job, random: &mut Random) -> Result<(), Error> {
+        if random.chance(80) {
+            return (0..random.below(2)).try_for_each(|_| self.operate(random));
+        }
+        job.unsynced(|| (0..random.below(5)).try_for_each(|_| self.operate(random)))
+    }
+
+    fn operate(&mut self, random: &mut Random) -> Result<(), Error> {
+        let axes: Vec<Axis> = self.array.shape().iter().map(|&n| Axis::random(random, 0, n)).collect();
+        let number = random.below(9) as i64 - 4;
+        let slice = |axis: ndarray::AxisDescription| axes[axis.axis.index()].slice();
+        match random.below(7) {
+            0 => {
+                self.model.slice_each_axis_mut(slice).mapv_inplace(|x| x % 1000 + number);
+                self.array.at_mut(patch::<D>(&axes)).map(|x| x % 1000 + number)
+            }
+            1 => {
+                self.model.mapv_inplace(|x| x % 1000 * number);
+                self.array.map(|x| x % 1000)?;
+                self.array.scale(number)
+            }
+            2 => {
+                let sum = self.model.slice_each_axis(slice).sum();
+                assert_eq!(self.array.at(patch::<D>(&axes)).sum()?, sum, "sum of {axes:?} of {:?}", self.array);
+                Ok(())
+            }
+            3 => {
+                let turned = self.array.duplicate("turned").and_then(|mut turned| {
+                    turned.assign_reshaped(self.array.t())?;
+                    turned.zip_with(&self.array, |a, b| 2 * a - b)?;
+                    self.array.assign(&turned)
+                });
+                let flat = self.model.t().iter().copied().collect();
+                let turned_model = ArrayD::from_shape_vec(self.model.raw_dim(), flat).expect("as many elements");
+                self.model = 2 * &turned_model - &self.model;
+                self.model.mapv_inplace(|x| x % 10_000);
+                turned.and_then(|()| self.array.map(|x| x % 10_000))
+            }
+            4 => {
+                let axis = ndarray::Axis(random.below(self.model.ndim()));
+                assert_eq!(self.array.sum_axis(axis)?.get(..)?.into_dyn(), self.model.sum_axis(axis), "{:?}", self.array);
+                Ok(())
+            }
+            5 => {
+                // The two halves of the first axis.
+                let half = self.model.shape()[0] / 2;
+                let mut axes: Vec<Axis> = axes.clone();
+                axes[0] = Axis { start: 0, count: half, step: 1 };
+                let mut to = axes.clone();
+                to[0].start = half;
+                let from = self.model.slice_each_axis(|axis| axes[axis.axis.index()].slice()).to_owned();
+                self.model.slice_each_axis_mut(|axis| to[axis.axis.index()].slice()).assign(&from);
+                self.array.copy_within(patch::<D>(&axes), patch::<D>(&to))
+            }
+            _ => {
+                self.model.slice_each_axis_mut(slice).fill(number);
+                self.array.at_mut(patch::<D>(&axes)).fill(number)
+            }
+        }
     }
 
     /// Something inside the band of a rank along the first axis.

@@ -218,6 +218,7 @@
 //! | you see | it means | try |
 //! |---|---|---|
 //! | much time in `sync`, `barrier` or a collective, nearly all of it waiting | ranks wait for the slowest | look for who is late in a trace; balance the work |
+//! | much time in short operations on whole arrays | each syncs twice | [`job.unsynced`](crate::Group::unsynced): one sync for several |
 //! | much time in `get`, nearly all of it waiting | the network's latency, or a busy owner | larger patches, `get_nb`, [`job.scope`](crate::Group::scope) |
 //! | much time in a call without waiting | the processor copies | larger contiguous patches |
 //! | most time between calls | your own code | a profiler |

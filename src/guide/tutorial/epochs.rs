@@ -50,6 +50,27 @@
 //! In a [`read_epoch`](crate::GlobalArray::read_epoch) no rank can write the array. Each rank sees its own part as a view, and reads
 //! any patch of the array through a reader: `a.read_epoch(|part, reader| reader.get(s![0, ..]))`.
 //!
+//! An array that stays as it is for longer, such as a table, is [frozen](crate::GlobalArray::freeze). Then a struct may hold it, any
+//! thread may read it, and [`own`](crate::Frozen::own) is this rank's part as a view, outside of epochs. `freeze_on_nodes` also copies
+//! it to each node.
+//!
+//! ```
+//! use global_arrays::prelude::*;
+//! # fn main() -> Result<(), Error> {
+//! # Launch::new().ranks(4).network("threads").run(|job| {
+//! struct Basis {
+//!     overlap: Frozen<f64, Ix2>,
+//! }
+//! let overlap = GlobalArray2::from_fn(job, [8, 8], |(i, j)| if i == j { 1.0 } else { 0.25 })?;
+//! let basis = Basis { overlap: overlap.freeze()? };
+//! assert_eq!(basis.overlap.get(s![3, 2..5])?.to_vec(), [0.25, 1.0, 0.25]);
+//! let overlap = basis.overlap.thaw()?; // it can be written again
+//! # drop(overlap);
+//! # job.sync()
+//! # })
+//! # }
+//! ```
+//!
 //! # Shapes of a part
 //!
 //! * `part.view()` has the local shape, for block, irregular and block-cyclic arrays.

@@ -87,11 +87,14 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
             if group.nodes() > 1 {
                 let node = group.split(group.node_of(group.member()))?;
                 let builder = GlobalArray::builder(&node, array.extents.clone()).order(array.distribution.order());
-                let mut here = builder.name(format!("{} on a node", array.name)).create()?;
-                here.owner_epoch(|mut part| {
-                    part.blocks().try_for_each(|block| array.get_into(block.patch.clone(), part.block_mut(&block)))
-                })??;
-                frozen.here = Some(here);
+                let copied = builder.name(format!("{} on a node", array.name)).create().and_then(|mut here| {
+                    here.owner_epoch(|mut part| {
+                        part.blocks().try_for_each(|block| array.get_into(block.patch.clone(), part.block_mut(&block)))
+                    })??;
+                    Ok(here)
+                });
+                // A node may have too little memory where others have enough.
+                frozen.here = Some(array.settle("freeze_on_nodes", array.id, copied)?);
             }
             Ok(frozen)
         })

@@ -57,20 +57,24 @@ fn what_fails_in_an_epoch_poisons_its_arrays_and_ends_the_job() {
 
 #[test]
 fn epochs_of_other_arrays_kinds_or_order_disagree() {
-    type Epoch = fn(&Job, &mut GlobalArray<f64, Ix1>, &mut GlobalArray<f64, Ix1>) -> Result<()>;
+    type Epoch = fn(&Job, [&mut GlobalArray<f64, Ix1>; 4]) -> Result<()>;
     let epochs: &[Epoch] = &[
-        |job, a, b| job.epoch((a.owned_mut(), b.owned_mut()), |_| ()),
-        |job, a, b| job.epoch((b.owned_mut(), a.owned_mut()), |_| ()),
-        |job, a, b| job.epoch((a.owned_mut(), b.owned()), |_| ()),
-        |job, a, _| job.epoch(a.owned_mut(), |_| ()),
-        |_, _, b| b.owner_epoch(|_| ()),
+        |job, [a, b, ..]| job.epoch((a.owned_mut(), b.owned_mut()), |_| ()),
+        |job, [a, b, ..]| job.epoch((b.owned_mut(), a.owned_mut()), |_| ()),
+        |job, [a, b, ..]| job.epoch((a.owned_mut(), b.owned()), |_| ()),
+        |job, [a, ..]| job.epoch(a.owned_mut(), |_| ()),
+        |_, [_, b, ..]| b.owner_epoch(|_| ()),
+        // Only the upper bits of the fingerprint differ.
+        |job, [a, b, c, _]| job.epoch((a.owned(), b.owned(), c.owned()), |_| ()),
+        |job, [a, b, _, d]| job.epoch((a.owned(), b.owned(), d.owned()), |_| ()),
     ];
     for (k, first) in epochs.iter().enumerate() {
         for (l, second) in epochs.iter().enumerate() {
             let ended = Launch::new().ranks(2).network("threads").run(|job| {
                 let new = || GlobalArray::<f64, Ix1>::builder(job, [10]).zeros().create();
-                let (mut a, mut b) = (new()?, new()?);
-                if job.rank() == 0 { first(job, &mut a, &mut b) } else { second(job, &mut a, &mut b) }
+                let (mut a, mut b, mut c, mut d) = (new()?, new()?, new()?, new()?);
+                let arrays = [&mut a, &mut b, &mut c, &mut d];
+                if job.rank() == 0 { first(job, arrays) } else { second(job, arrays) }
             });
             assert_eq!(ended.is_ok(), k == l, "epochs {k} and {l}: {ended:?}");
         }

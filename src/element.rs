@@ -129,6 +129,8 @@ pub trait Number: Additive<Scale = Self> + LinalgScalar + NumAssign + std::fmt::
     type Real: Number + Float;
     /// The multiplicative identity.
     const ONE: Self;
+    /// Whether every number is its own conjugate.
+    const IS_REAL: bool = false;
     /// The complex conjugate; the number itself if it is real.
     #[must_use]
     fn conj(self) -> Self;
@@ -177,6 +179,7 @@ macro_rules! integers {
         impl Number for $t {
             type Real = f64;
             const ONE: Self = 1;
+            const IS_REAL: bool = true;
             #[inline]
             fn conj(self) -> Self { self }
             #[inline]
@@ -192,6 +195,7 @@ macro_rules! floats {
         impl Number for $t {
             type Real = Self;
             const ONE: Self = 1.0;
+            const IS_REAL: bool = true;
             #[inline]
             fn conj(self) -> Self { self }
             #[inline]

@@ -87,6 +87,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
             if group.nodes() > 1 {
                 let node = group.split(group.node_of(group.member()))?;
                 let builder = GlobalArray::builder(&node, array.extents.clone()).order(array.distribution.order());
+                let builder = if array.hollow { builder.hollow() } else { builder };
                 let copied = builder.name(format!("{} on a node", array.name)).create().and_then(|mut here| {
                     here.owner_epoch(|mut part| {
                         part.blocks().try_for_each(|block| array.get_into(block.patch.clone(), part.block_mut(&block)))
@@ -111,8 +112,8 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
 }
 
 impl<T: Element, D: Dimension> Frozen<T, D> {
-    /// A patch, fetched once: later calls with the same patch share its memory, until the array is thawed or dropped. There is no limit
-    /// to how much is kept.
+    /// A patch that is kept: later calls with the same patch share its memory, until the array is thawed or dropped. There is no limit to
+    /// how much is kept.
     ///
     /// # Errors
     /// Same as [`GlobalArray::get`].

@@ -116,17 +116,25 @@ impl<D: Dimension> Patch<D> {
         self.count.slice().contains(&0)
     }
 
-    /// Whether some element is in both patches of an array. It takes as long as the shorter of the two has indices, axis by axis.
+    /// Whether some element is in both patches of an array. On each axis it takes no longer than the smaller of the steps.
     pub(crate) fn overlaps(&self, other: &Self) -> bool {
-        let common = |axis: usize| {
-            let (short, long) = if self.count[axis] <= other.count[axis] { (self, other) } else { (other, self) };
-            let (first, step) = (long.start[axis] as isize, long.step(axis));
-            (0..short.count[axis] as isize).any(|at| {
-                let offset = short.start[axis] as isize + at * short.step(axis) - first;
-                offset % step == 0 && (0..long.count[axis] as isize).contains(&(offset / step))
-            })
+        // The smallest and the largest index, and what lies between neighbors.
+        let span = |patch: &Self, axis: usize| {
+            let (start, step) = (patch.start[axis], patch.step(axis).unsigned_abs());
+            let length = (patch.count[axis] - 1) * step;
+            let low = if patch.step(axis) < 0 { start - length } else { start };
+            (low, low + length, step)
         };
-        self.ndim() == other.ndim() && (0..self.ndim()).all(common)
+        let common = |axis: usize| {
+            let (fine, coarse) = (span(self, axis), span(other, axis));
+            let ((low, high, step), (first, last, stride)) = if fine.2 <= coarse.2 { (fine, coarse) } else { (coarse, fine) };
+            let (from, to) = (low.max(first), high.min(last));
+            // What the longer steps leave of the shorter repeats after as many as these are long.
+            let start = first + from.saturating_sub(first).div_ceil(stride) * stride;
+            let mut indices = (0..step).map(|at| start + at * stride).take_while(|&index| index <= to);
+            from <= to && indices.any(|index| (index - low) % step == 0)
+        };
+        !self.is_empty() && !other.is_empty() && self.ndim() == other.ndim() && (0..self.ndim()).all(common)
     }
 
     /// Whether all indices lie inside the extents.
@@ -217,5 +225,22 @@ mod tests {
         assert_eq!((patch.step(0), patch.step(1)), (1, -2));
         assert!(!patch.is_unit_step());
         assert!(Patch::new(Dim([5]), Dim([1]), Dim([down])).is_unit_step());
+    }
+
+    #[test]
+    fn patches_overlap_where_they_share_an_index() {
+        let all = || {
+            let axes =
+                (0..7).flat_map(|start| (0..4).flat_map(move |count| [1, 2, 3, -1, -2].map(move |step| (start, count, step))));
+            axes.filter(|&(start, count, step): &(usize, usize, isize)| start as isize + step * (count as isize - 1).max(0) >= 0)
+        };
+        let indices = |(start, count, step): (usize, usize, isize)| (0..count as isize).map(move |at| start as isize + at * step);
+        let patch = |(start, count, step): (usize, usize, isize)| Patch::new(Dim([start]), Dim([count]), Dim([step as usize]));
+        for a in all() {
+            for b in all() {
+                let share = indices(a).any(|index| indices(b).any(|other| other == index));
+                assert_eq!(patch(a).overlaps(&patch(b)), share, "{a:?} {b:?}");
+            }
+        }
     }
 }

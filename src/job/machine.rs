@@ -65,3 +65,15 @@ impl Machine {
         self
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Error, Launch};
+
+    #[test]
+    fn only_a_simulated_network_has_a_machine() {
+        let ended = Launch::simulated(Machine::new("gemini").seed(1)).network("threads").run(|_| Ok::<(), Error>(()));
+        assert!(ended.is_err_and(|error| error.to_string().contains("is not simulated")));
+    }
+}

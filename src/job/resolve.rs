@@ -105,6 +105,10 @@ impl Launch {
         let is_one = |text: &String| Faults::of_text(text).is_some();
         let faults = faults.value(model.and_then(|model| model.faults.clone()), |text| Some(text.to_owned()), is_one)?;
         let faults = faults.and_then(|text| Faults::of_text(&text)).unwrap_or_default();
+        if model.is_some() && !network.is_a_model() {
+            let what = format!("the network \"{name}\" is not simulated: what Launch::simulated chooses has no meaning there");
+            return Err(Error::Launch(what));
+        }
         if faults != Faults::default() && !network.is_a_model() {
             return Err(Error::Launch(format!(
                 "the network \"{name}\" is not simulated, and has no faults that can be chosen (GA_FAULTS)"

@@ -237,7 +237,7 @@ impl Group {
     }
 
     #[cold]
-    fn disagreement(&self, op: Op) -> Error {
+    pub(crate) fn disagreement(&self, op: Op) -> Error {
         let rank = self.inner.engine().rank();
         self.fail(Error::Disagreement { rank, operation: op.name().into(), seen: self.whereabouts() })
     }

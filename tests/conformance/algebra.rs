@@ -171,7 +171,9 @@ pub(crate) fn values(job: &Job) -> Result<(), Error> {
             let mut a = laid_out::<i64>(group, extents, layout).create()?;
             a.map_indexed(|(i, j), _| (10 * i + j) as i64)?;
             let mut model = a.get(..)?;
-            let (rows, columns) = (Array1::from_iter(1..=n as i64), (0..m as i64).collect::<Vec<_>>());
+            let (mut rows, columns) = (Array1::from_iter((1..=n as i64).rev()), (0..m as i64).collect::<Vec<_>>());
+            // A list that does not lie in its order.
+            rows.invert_axis(Axis(0));
             let values = GlobalArray2::<i64>::from_fn(group, [n + 1, m], |(i, j)| if i < n { i as i64 + 1 } else { j as i64 })?;
             if layout % 2 == 0 {
                 a.scale_rows(&rows)?;

@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// Bytes that travel at once where the source is not mapped: long enough that the network, not its latency, sets the pace.
-const TRANSFER: usize = 1 << 20;
+pub(super) const TRANSFER: usize = 1 << 20;
 
 pub(super) const ASSIGN: &str = "assign";
 

@@ -171,7 +171,8 @@ pub(in crate::array) fn sub_patch<D: Dimension>(patch: &Patch<D>, start: &D, cou
 
 impl<T, D, S: Dimension> fmt::Debug for Operand<'_, T, D, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Operand({}, {:?}, {})", self.array.name, self.selection, self.transposed)
+        let conjugated = self.conjugate.is_some();
+        write!(f, "Operand({}, {:?}, {}, {conjugated})", self.array.name, self.selection, self.transposed)
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Naming a patch never fails. The operation resolves it into an [`Operand`] and reports errors.
 
-use std::{any::TypeId, fmt, marker::PhantomData};
+use std::{fmt, marker::PhantomData};
 
 use ndarray::{Dimension, Ix1, Ix2};
 
@@ -192,9 +192,7 @@ impl<T: Number, D: Dimension, S: Dimension> PatchRef<'_, T, D, S> {
     /// [`dot`](Self::dot).
     #[must_use = "a patch does nothing by itself"]
     pub fn h(mut self) -> Self {
-        // Real numbers are their own conjugates.
-        let complex = TypeId::of::<T>() != TypeId::of::<T::Real>();
-        self.conjugate = (complex && self.conjugate.is_none()).then_some(T::conj as fn(T) -> T);
+        self.conjugate = (!T::IS_REAL && self.conjugate.is_none()).then_some(T::conj as fn(T) -> T);
         self.t()
     }
 }
@@ -564,7 +562,8 @@ impl<T: Additive, D: Dimension, S: Dimension> PatchMut<'_, T, D, S> {
 impl<T, D, S: Dimension> fmt::Debug for PatchRef<'_, T, D, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let transposed = match (self.transposed, self.conjugate) {
-            (true, _) => ", transposed",
+            (true, None) => ", transposed",
+            (true, Some(_)) => ", transposed and conjugated",
             (false, Some(_)) => ", conjugated",
             (false, None) => "",
         };

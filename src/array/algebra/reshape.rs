@@ -2,7 +2,7 @@
 
 use ndarray::{ArrayView, ArrayViewMut, Dimension, IntoDimension};
 
-use super::{Elements, IntoOperand, Operand, PatchMut, buffer_elements};
+use super::{Elements, IntoOperand, Operand, PatchMut, buffer_elements, copy::TRANSFER};
 use crate::{
     array::GlobalArray,
     calls::located,
@@ -71,7 +71,10 @@ impl<T: Element, D: Dimension, S: Dimension> Operand<'_, T, D, S> {
     /// Writes what this rank owns. A box lies in the buffer in row-major order, so that what is contiguous in both shapes is fetched at
     /// once.
     fn fetch_reshaped<E: Dimension, R: Dimension>(&self, shape: &D, source: &Operand<'_, T, E, R>) -> Result<()> {
-        let mut buffer = vec![T::zeroed(); buffer_elements::<T>().min(shape.size())];
+        // Over a network, long enough that not its latency sets the pace.
+        let far = TRANSFER / size_of::<T>().max(1);
+        let room = if source.array.group.inner.direct { buffer_elements::<T>() } else { far.max(1) };
+        let mut buffer = vec![T::zeroed(); room.min(shape.size())];
         let most = buffer.len();
         let edges = |count: &D| {
             let (mut edges, mut room) = (count.clone(), most);

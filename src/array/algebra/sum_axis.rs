@@ -87,7 +87,7 @@ impl<T: Additive, E: Dimension> GlobalArray<T, E> {
             with.slice_mut()[k + 1..].copy_from_slice(&of.slice()[k..]);
             with
         };
-        let elements = own.own_boxes(own.edges(buffer_elements::<T>()), |part| {
+        let elements = own.own_boxes(own.edges((buffer_elements::<T>() / parts.extents[k].max(1)).max(1)), |part| {
             let (start, count) = (with_axis(&part.start, 0), with_axis(&part.count, parts.extents[k]));
             let mut values = Array::from_elem(count.clone(), T::ZERO);
             parts.all().read(&start, &count, values.view_mut())?;

@@ -37,6 +37,8 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
         if synced {
             let fenced = self.group.fence_all(Op::Algebra);
             self.settle(operation, call, fenced)?;
+        } else {
+            self.check_job(operation)?;
         }
         Ok(Section { array: self, operation, synced })
     }
@@ -64,16 +66,21 @@ impl<T: Element, D: Dimension> Section<'_, T, D> {
 impl Group {
     /// Runs `body`, in which operations on whole arrays and patches share one sync: that at the end. Collective.
     ///
-    /// In `body` an operation does not sync if each member needs only its own elements: if there is one array, or if all are whole
-    /// arrays of one distribution without ghost cells, over this group. Operations that use elements of other members sync as
-    /// elsewhere, so results are the same as without `unsynced`. Reductions wait for the members' values, but do not sync.
+    /// In `body` an operation does not sync if each member needs only its own elements: elementwise operations and reductions of one
+    /// array, or of whole arrays of one distribution without ghost cells, over this group; rows, columns and diagonals with lists of
+    /// values. Operations that use elements of other members sync as elsewhere. Reductions wait for the members' values only.
     ///
-    /// There is no sync at the start either. If a member put, accumulated or stored something before that an operation in `body` uses,
-    /// [`sync`](Self::sync) first; operations on arrays end with a sync. In `body`, do not get what another member changes there.
+    /// There is no sync at the start either: what an operation in `body` changes, no member may still read, and what it uses, no member
+    /// may still write. [`sync`](Self::sync) before, if members have accessed the arrays since the last sync; operations on arrays end
+    /// with one. In `body`, do not get what another member changes there. An array that [`from_fn`](GlobalArray::from_fn) makes in `body`
+    /// is complete at its end.
+    ///
+    /// One thread of a rank at a time. Inside another `unsynced` only the outer one ends with a sync, and shares errors.
     ///
     /// # Errors
     /// Members with different operations in `body`, found at the end; an error of `body`, on the other members as
-    /// [`Error::Mismatch`]; a transfer that failed; the end of the job.
+    /// [`Error::Mismatch`], or as members that disagree if these come to an operation that syncs; a transfer that failed; the end of the
+    /// job.
     ///
     /// # Examples
     /// ```
@@ -106,15 +113,19 @@ impl Group {
         calls.store(1, Ordering::Relaxed);
         let open = Deferring(self);
         let result = body();
-        let call = fingerprint(&[text_fingerprint(OPERATION), calls.load(Ordering::Relaxed)]);
+        let calls = calls.load(Ordering::Relaxed) as u32;
+        // If a bit differs, the union has it in both halves. A member that failed called less.
+        let both = u64::from(calls) | u64::from(!calls) << 32;
         drop(open);
         let ended = located(|| {
             let fenced = self.fence_all(Op::Algebra);
             let failed = u64::from(fenced.is_err() || result.is_err());
-            let failed = self.agree_values(Op::Algebra, call, failed, 0, 0).map(|verdict| verdict.sum);
+            let verdict = self.agree_values(Op::Algebra, text_fingerprint(OPERATION), failed, both, 0);
             fenced?;
-            let what = match failed? {
-                0 => return Ok(()),
+            let verdict = verdict?;
+            let what = match verdict.sum {
+                0 if verdict.union == both => return Ok(()),
+                0 => return Err(self.disagreement(Op::Algebra)),
                 failed => format!("it failed on {failed} member(s); their errors say why"),
             };
             Err(Error::Mismatch { operation: OPERATION.into(), what })
@@ -192,7 +203,10 @@ mod tests {
             let mut a = GlobalArray1::<f64>::zeros(job, [6])?;
             let failed = job.unsynced(|| {
                 a.fill(1.0)?;
-                if job.rank() == 1 { Err(Error::argument("step", "no")) } else { Ok(()) }
+                if job.rank() == 1 {
+                    return Err(Error::argument("step", "no"));
+                }
+                a.scale(2.0)
             });
             match job.rank() {
                 0 => assert!(matches!(failed, Err(Error::Mismatch { .. })), "{failed:?}"),

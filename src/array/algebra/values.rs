@@ -20,7 +20,7 @@ use crate::{
     label = "neither a list nor an operand of one axis",
     note = "`&list` of a slice, an array, a `Vec` or an `Array1` is; so are `&x` and `x.at(..)` of a `GlobalArray1`"
 )]
-pub trait IntoValues<T>: sealed::Sealed {
+pub trait IntoValues<T: Element>: sealed::Sealed {
     #[doc(hidden)]
     type Axes: Dimension;
     #[doc(hidden)]
@@ -34,8 +34,8 @@ pub trait IntoValues<T>: sealed::Sealed {
 /// A list, or a patch.
 #[doc(hidden)]
 #[derive(Debug)]
-pub enum Values<'a, T, S: Dimension> {
-    List(&'a [T]),
+pub enum Values<'a, T: Element, S: Dimension> {
+    List(Cow<'a, [T]>),
     Patch(PatchRef<'a, T, Ix1, S>),
 }
 
@@ -60,18 +60,18 @@ macro_rules! values {
     )*};
 }
 values! {
-    [T: Element] &[T], Ix1, list => Values::List(list);
-    [T: Element, const N: usize] &[T; N], Ix1, list => Values::List(list);
-    [T: Element] &Vec<T>, Ix1, list => Values::List(list);
-    [T: Element] &Array1<T>, Ix1, list => Values::List(list.as_slice().unwrap_or_default());
+    [T: Element] &[T], Ix1, list => Values::List(list.into());
+    [T: Element, const N: usize] &[T; N], Ix1, list => Values::List(list.into());
+    [T: Element] &Vec<T>, Ix1, list => Values::List(list.into());
+    [T: Element] &Array1<T>, Ix1, list => Values::List(list.as_slice().map_or_else(|| list.to_vec().into(), Cow::from));
     [T: Element] &GlobalArray<T, Ix1>, Ix1, x => Values::Patch(x.into_operand());
     [T: Element] &Frozen<T, Ix1>, Ix1, x => Values::Patch(x.into_operand());
     [T: Element, S: Dimension] PatchRef<'_, T, Ix1, S>, S, x => Values::Patch(x);
 }
 
 /// Values that are as many as they must be.
-pub(super) enum Checked<'a, T, S> {
-    List(&'a [T]),
+pub(super) enum Checked<'a, T: Element, S> {
+    List(Cow<'a, [T]>),
     Operand(Operand<'a, T, Ix1, S>),
 }
 
@@ -84,7 +84,10 @@ impl<'a, T: Element, S: Dimension> Values<'a, T, S> {
         len: usize,
     ) -> Result<Checked<'a, T, S>> {
         let (checked, found) = match self {
-            Values::List(list) => (Checked::List(list), list.len()),
+            Values::List(list) => {
+                let len = list.len();
+                (Checked::List(list), len)
+            }
             Values::Patch(patch) => {
                 let operand = patch.resolve(operation)?;
                 array.check_members(operation, operand.array)?;

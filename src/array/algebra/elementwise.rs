@@ -112,6 +112,9 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     /// Replaces each element `x` by `f(x, y)`, where `y` is the element of `a` at the same position. Collective, in place and in one
     /// pass. `a` is as for [`assign_zip`](Self::assign_zip).
     ///
+    /// Closures work on private copies that fit the first cache, because other ranks might write meanwhile: on memory-bound arrays about
+    /// 0.7 of the speed of a loop in place. [`axpby`](Self::axpby) has no such copies, and neither has an [epoch](Self::owner_epoch).
+    ///
     /// # Errors
     /// Same as that method.
     ///

@@ -3,6 +3,9 @@
 //! Each member multiplies what it owns of the matrix, straight from its memory, since each element is needed once. It has a private copy of
 //! `x`, and of the product, to which the members' shares are added in their order. So equal
 //! calls give equal bits, but another distribution may round differently; a member needs room for both vectors.
+//!
+//! Two ranks on two Zen 3 cores reach 0.7 to 0.9 of OpenBLAS's `dgemv` on two threads (8192²). Rows in groups of four, and factors in pieces
+//! that fit the first cache, were no faster.
 
 use ndarray::{Dimension, Ix1, Ix2};
 

@@ -61,19 +61,22 @@
 //! without an epoch; its caller must ensure what points 1 to 3 prove here.
 #![allow(unsafe_code)]
 
-use std::{fmt, ptr, sync::Arc};
+use std::{fmt, ptr};
 
 use ndarray::Dimension;
 
+pub(super) use self::claims::agree_alone;
+use self::claims::{Together, agree};
 pub use self::reader::Reader;
 use super::{Frozen, GhostPart, GhostPartMut, GlobalArray, OwnedPart, OwnedPartMut};
 use crate::{
     calls::{located, record::program},
     element::Element,
     error::{Error, Result},
-    sync::{EXACT_BITS, Group, Op},
+    sync::{Group, Op},
 };
 
+mod claims;
 mod reader;
 #[cfg(test)]
 mod tests;
@@ -273,24 +276,6 @@ impl<'c, C: sealed::Each> Inside<'c, C> {
     }
 }
 
-/// Completes what this rank issued and waits until all members are in the same epochs: once, or claim by claim.
-fn agree(claims: &mut impl sealed::Each, together: &Option<Together>, op: impl Fn(sealed::Kind) -> Op) -> Result<()> {
-    match together {
-        Some(all) => agree_on(&all.group, op(all.first), all.exact),
-        None => claims.each(&mut |claim| agree_alone(claim, op(claim.kind()))),
-    }
-}
-
-/// The same of one claim.
-pub(super) fn agree_alone(claim: &dyn sealed::Claimed, op: Op) -> Result<()> {
-    agree_on(claim.group(), op, packed(1, 0, claim).expect("room for one claim"))
-}
-
-fn agree_on(group: &Group, op: Op, exact: u128) -> Result<()> {
-    group.fence_all(op)?;
-    group.agree_exactly(op, exact)
-}
-
 impl<T, D> Reader<T, D> {
     pub(super) fn of(array: &GlobalArray<T, D>) -> &Self {
         // SAFETY: a transparent struct of the array.
@@ -318,48 +303,6 @@ fn check_group(claim: &dyn sealed::Claimed, group: &Group) -> Result<()> {
         "{claim:?}, whose array is spread over {others} ranks, in an epoch of a group of {size}: they must be the same ranks in the same order"
     );
     Err(Error::argument("epoch", what))
-}
-
-/// Bits for how many claims an exact number holds.
-const COUNT_BITS: u32 = 3;
-/// Bits for the kind of each.
-const KIND_BITS: u32 = 2;
-
-/// All claims of an epoch as one exact number.
-struct Together {
-    group: Group,
-    first: sealed::Kind,
-    exact: u128,
-}
-
-impl Together {
-    /// Nothing if they do not fit, or are on arrays of several groups.
-    fn of(claims: &mut impl sealed::Each) -> Option<Self> {
-        let (mut all, mut same, mut count) = (None, true, 0);
-        let _ = claims.each(&mut |claim| {
-            let all: &mut Self =
-                all.get_or_insert_with(|| Together { group: claim.group().clone(), first: claim.kind(), exact: 0 });
-            same &= Arc::ptr_eq(&all.group.inner, &claim.group().inner);
-            count += 1;
-            Ok(())
-        });
-        let (mut all, mut place) = (all.filter(|_| same), 0);
-        let _ = claims.each(&mut |claim| {
-            let one = packed(count, place, claim);
-            all = all.take().zip(one).map(|(all, one)| Together { exact: all.exact | one, ..all });
-            place += 1;
-            Ok(())
-        });
-        all
-    }
-}
-
-/// What a claim adds to the number of so many, which tells every claim from every other.
-fn packed(count: u32, place: u32, claim: &dyn sealed::Claimed) -> Option<u128> {
-    let bits = (EXACT_BITS - COUNT_BITS) / count;
-    let fits = count < 1 << COUNT_BITS && u128::from(claim.id()) < 1 << (bits - KIND_BITS);
-    let one = u128::from(claim.id()) << KIND_BITS | claim.kind() as u128;
-    fits.then(|| one << (COUNT_BITS + place * bits) | u128::from(count))
 }
 
 /// # Epochs

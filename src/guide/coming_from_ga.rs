@@ -33,7 +33,7 @@
 //! |---|---|---|
 //! | `MPI_Init`, `GA_Initialize`, `GA_Initialize_args` … `GA_Terminate`, `MPI_Finalize` | [`run`](crate::run)`(\|job\| { … })` | the ranks run the closure. Over shared memory `run` forks them, so call it before anything starts threads |
 //! | `GA_Initialize_comm` | [`Launch::run_on`](crate::Launch) with the feature `mpi` | a job on a communicator of the program |
-//! | `GA_Initialized` | not here, because a job is a value | who has a `&Job` has a job that runs |
+//! | `GA_Initialized` | not here, because a job is a value | a `&Job` exists only while its job runs |
 //! | `mpirun -n 8` | `mpirun -n 8`, or without a launcher `GA_RANKS=8` or [`Launch::ranks`](crate::Launch::ranks) | several machines need the feature `mpi` |
 //! | `GA_Initialize_ltd`, `GA_Set_memory_limit` | `GA_MEMORY`, [`Launch::memory`](crate::Launch::memory) | for all ranks on a machine together |
 //! | `GA_Memory_limited` | not here, because memory is always limited | [`Error::OutOfMemory`](crate::Error::OutOfMemory) names the limit that binds |

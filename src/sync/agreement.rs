@@ -96,9 +96,7 @@ impl Group {
 
     /// As [`agree`](Self::agree), where no two calls may have the same fingerprint: it has [`EXACT_BITS`] bits.
     pub(crate) fn agree_exactly(&self, op: Op, fingerprint: u128) -> Result<()> {
-        let more = (fingerprint >> OP_SHIFT) as u32;
-        // If a bit differs, the union has it in both halves, and every member sees that.
-        let both = u64::from(more) | u64::from(!more) << 32;
+        let both = both_ways((fingerprint >> OP_SHIFT) as u32);
         let _entered = self.enter(op)?;
         let agreed = self.agree_entered(op, fingerprint as u64, 0, both, 0)?;
         if agreed.union == both { Ok(()) } else { Err(self.disagreement(op)) }
@@ -241,6 +239,11 @@ impl Group {
         let rank = self.inner.engine().rank();
         self.fail(Error::Disagreement { rank, operation: op.name().into(), seen: self.whereabouts() })
     }
+}
+
+/// Bits and their complement, for the union of all members: if a bit differs, the union has it in both halves, and every member sees that.
+pub(crate) fn both_ways(bits: u32) -> u64 {
+    u64::from(bits) | u64::from(!bits) << 32
 }
 
 fn combine(a: [u64; WORDS], b: [u64; WORDS]) -> [u64; WORDS] {

@@ -38,7 +38,7 @@ mod state;
 mod whereabouts;
 mod words;
 
-pub(crate) use agreement::EXACT_BITS;
+pub(crate) use agreement::{EXACT_BITS, both_ways};
 pub use counter::Counter;
 pub(crate) use counts::Kind;
 pub use counts::{Tally, Traffic};

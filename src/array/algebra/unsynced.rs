@@ -9,7 +9,7 @@ use crate::{
     calls::located,
     element::Element,
     error::{Error, Result},
-    sync::{Group, Op, call::Doing, fingerprint, text_fingerprint},
+    sync::{Group, Op, both_ways, call::Doing, fingerprint, text_fingerprint},
 };
 
 /// Which elements an operation uses.
@@ -113,9 +113,8 @@ impl Group {
         calls.store(1, Ordering::Relaxed);
         let open = Deferring(self);
         let result = body();
-        let calls = calls.load(Ordering::Relaxed) as u32;
-        // If a bit differs, the union has it in both halves. A member that failed called less.
-        let both = u64::from(calls) | u64::from(!calls) << 32;
+        // Compared only if none failed: a member that fails calls less.
+        let both = both_ways(calls.load(Ordering::Relaxed) as u32);
         drop(open);
         let ended = located(|| {
             let fenced = self.fence_all(Op::Algebra);

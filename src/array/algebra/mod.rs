@@ -3,7 +3,7 @@
 //! | file | contents |
 //! |---|---|
 //! | `elementwise` | fill, scale, map, αx + βy, products |
-//! | `patch`, `operand` | patches as operands and results |
+//! | `patch`, `patch_mut`, `operand` | patches as operands and results |
 //! | `copy`, `transpose`, `reshape` | copies of any distribution |
 //! | `reduce`, `select`, `sum_axis` | sums, norms, products, extremes |
 //! | `matvec` | products of a matrix and a vector |
@@ -35,6 +35,7 @@
 
 // The order of the methods in the documentation.
 mod patch;
+mod patch_mut;
 
 mod operand;
 
@@ -73,7 +74,8 @@ use crate::{
     sync::fingerprint,
 };
 pub(super) use operand::Operand;
-pub use patch::{IntoOperand, PatchMut, PatchRef};
+pub use patch::{IntoOperand, PatchRef};
+pub use patch_mut::PatchMut;
 pub use show::Summary;
 pub use symmetrize::Halve;
 use unsynced::Elements;

@@ -172,7 +172,7 @@ pub mod bench {
 ///
 /// The operations are methods of [`GlobalArray`], [`PatchMut`](algebra::PatchMut) and [`PatchRef`](algebra::PatchRef).
 pub mod algebra {
-    pub use crate::array::{Halve, IntoOperand, IntoValues, Matmul, PatchMut, PatchRef, Summary, Values};
+    pub use crate::array::{Halve, IntoOperand, IntoValues, Matmul, PatchMut, PatchRef, Summary, Values, VectorOrMatrix};
 }
 
 /// Programs in virtual time: [`Launch::simulated`], [`Group::simulation`].

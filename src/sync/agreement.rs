@@ -235,7 +235,7 @@ impl Group {
     }
 
     #[cold]
-    pub(crate) fn disagreement(&self, op: Op) -> Error {
+    fn disagreement(&self, op: Op) -> Error {
         let rank = self.inner.engine().rank();
         self.fail(Error::Disagreement { rank, operation: op.name().into(), seen: self.whereabouts() })
     }

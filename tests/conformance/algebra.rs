@@ -90,6 +90,8 @@ pub(crate) fn conjugates_and_norms(job: &Job) -> Result<(), Error> {
             if n > 0 {
                 near(a.at(s![n - 1, ..]).norm_1()?, model.row(n - 1).iter().map(|x| x.norm()).sum());
                 near(a.at(s![n - 1, ..]).norm_infinity()?, a.at(s![n - 1, ..]).max_abs()?);
+                // The type of the index is open when the compiler looks for the method.
+                near(a.at(s![0, ..]).norm_1()?, model.row(0).iter().map(|x| x.norm()).sum());
             }
         }
         Ok(())

@@ -67,7 +67,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
                 return self.enter(OPERATION, &[source.fingerprint()], Elements::Own)?.leave(Ok(()));
             }
             if from.overlaps(to) {
-                let what = format_args!("{from:?} and {to:?} of array \"{}\" overlap: copy by way of another array", self.name);
+                let what = format_args!("{source} and {target} overlap: copy by way of another array");
                 return Err(Error::argument(OPERATION, what));
             }
             target.assign(&source)

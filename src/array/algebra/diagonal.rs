@@ -10,7 +10,7 @@ use crate::{
     calls::located,
     distribution::Piece,
     element::{Element, Number},
-    error::Result,
+    error::{Error, Result},
     memory::part::Part,
     sync::ops,
 };
@@ -116,7 +116,9 @@ impl<T: Element> GlobalArray<T, Ix1> {
             const OPERATION: &str = "assign_diagonal";
             self.check_members(OPERATION, matrix)?;
             if self.len() != matrix.diagonal_len() {
-                return Err(self.shape_error(OPERATION, &[matrix.diagonal_len()], &[self.len()]));
+                let (name, len, of) = (&self.name, self.len(), &matrix.name);
+                let what = format!("\"{name}\" has {len} elements, the diagonal of \"{of}\" has {}", matrix.diagonal_len());
+                return Err(Error::Mismatch { operation: OPERATION.into(), what });
             }
             let section = self.enter(OPERATION, &[matrix.id], Elements::All)?;
             let own = self.all();

@@ -76,6 +76,7 @@ use crate::{
 pub(super) use operand::Operand;
 pub use patch::{IntoOperand, PatchRef};
 pub use patch_mut::PatchMut;
+pub use reduce::VectorOrMatrix;
 pub use show::Summary;
 pub use symmetrize::Halve;
 use unsynced::Elements;

@@ -169,10 +169,33 @@ pub(in crate::array) fn sub_patch<D: Dimension>(patch: &Patch<D>, start: &D, cou
     Patch::new(first, count.clone(), step)
 }
 
+/// Name and indices, as a program writes them.
+impl<T, D, S: Dimension> fmt::Display for Operand<'_, T, D, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Selection { patch, kept } = &self.selection;
+        let axis = |axis: usize| {
+            let (first, count, step) = (patch.start()[axis], patch.count()[axis], patch.step(axis));
+            if !kept.contains(axis) {
+                return first.to_string();
+            }
+            // Of a negative step, `start` is the largest index.
+            let low = if step < 0 { first.wrapping_add_signed(step * (count as isize - 1)) } else { first };
+            let end = low + if count == 0 { 0 } else { (count - 1) * step.unsigned_abs() + 1 };
+            if step == 1 { format!("{low}..{end}") } else { format!("{low}..{end};{step}") }
+        };
+        let indices = (0..patch.ndim()).map(axis).collect::<Vec<_>>().join(", ");
+        let turned = match (self.transposed, self.conjugate) {
+            (true, None) => ".t()",
+            (_, Some(_)) => ".h()",
+            (false, None) => "",
+        };
+        write!(f, "{}[{indices}]{turned}", self.array.name)
+    }
+}
+
 impl<T, D, S: Dimension> fmt::Debug for Operand<'_, T, D, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let conjugated = self.conjugate.is_some();
-        write!(f, "Operand({}, {:?}, {}, {conjugated})", self.array.name, self.selection, self.transposed)
+        fmt::Display::fmt(self, f)
     }
 }
 

@@ -4,9 +4,9 @@
 
 use std::{fmt, marker::PhantomData};
 
-use ndarray::{Dimension, Ix1, Ix2};
+use ndarray::Dimension;
 
-use super::{PatchMut, operand::Operand};
+use super::{PatchMut, VectorOrMatrix, operand::Operand};
 use crate::{
     array::{Frozen, GlobalArray},
     calls::located,
@@ -293,38 +293,25 @@ impl<T: Number, D: Dimension, S: Dimension> PatchRef<'_, T, D, S> {
     }
 }
 
-macro_rules! norms {
-    ($axes:ty, $one:expr, $infinity:expr) => {
-        impl<T: Number, S: Dimension> PatchRef<'_, T, $axes, S> {
-            /// See [`norm_1`](GlobalArray::norm_1) of arrays. Collective.
-            ///
-            /// # Errors
-            /// A patch outside the array; the errors of that method.
-            ///
-            /// # Source
-            /// GA: `GA_Norm1_patch`.
-            #[track_caller]
-            pub fn norm_1(self) -> Result<T::Real> {
-                located(move || $one(&self.resolve("norm_1")?))
-            }
+impl<T: Number, D: VectorOrMatrix, S: Dimension> PatchRef<'_, T, D, S> {
+    /// See [`GlobalArray::norm_1`]. Collective.
+    ///
+    /// # Errors
+    /// A patch outside the array; the errors of that method.
+    #[track_caller]
+    pub fn norm_1(self) -> Result<T::Real> {
+        located(move || self.resolve("norm_1")?.norm_1())
+    }
 
-            /// See [`norm_infinity`](GlobalArray::norm_infinity) of arrays. Collective.
-            ///
-            /// # Errors
-            /// A patch outside the array; the errors of that method.
-            ///
-            /// # Source
-            /// GA: `GA_Norm_infinity_patch`.
-            #[track_caller]
-            pub fn norm_infinity(self) -> Result<T::Real> {
-                located(move || $infinity(&self.resolve("norm_infinity")?))
-            }
-        }
-    };
+    /// See [`GlobalArray::norm_infinity`]. Collective.
+    ///
+    /// # Errors
+    /// A patch outside the array; the errors of that method.
+    #[track_caller]
+    pub fn norm_infinity(self) -> Result<T::Real> {
+        located(move || self.resolve("norm_infinity")?.norm_infinity())
+    }
 }
-norms!(Ix1, Operand::norm_1, Operand::max_abs);
-norms!(Ix2, |x: &Operand<'_, T, Ix2, S>| x.largest_sum("norm_1", 1), |x: &Operand<'_, T, Ix2, S>| x
-    .largest_sum("norm_infinity", 0));
 
 impl<T: Element + fmt::Display, D: Dimension, S: Dimension> PatchRef<'_, T, D, S> {
     /// Writes the patch as text; see [`GlobalArray::write_to`]. Collective.

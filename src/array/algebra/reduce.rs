@@ -1,7 +1,7 @@
 //! Reductions. Each member reduces its own elements in a fixed order, then the group combines the values (`sync::collectives`). So equal
 //! calls give equal bits, but another distribution may round differently.
 
-use ndarray::{Dimension, Ix1, Ix2};
+use ndarray::{Dimension, IntoDimension, Ix1, Ix2};
 use num_traits::{Float, NumCast, ToPrimitive};
 
 use super::{Elements, IntoOperand, Operand, buffer_elements, walk::index_of};
@@ -238,34 +238,23 @@ impl<T: Number, D: Dimension> GlobalArray<T, D> {
     }
 }
 
-impl<T: Number> GlobalArray<T, Ix1> {
-    /// Σ |xᵢ|. Collective.
-    ///
-    /// # Errors
-    /// Same as [`fill`](Self::fill).
-    ///
-    /// # Source
-    /// GA: `GA_Norm1`.
-    #[track_caller]
-    pub fn norm_1(&self) -> Result<T::Real> {
-        located(move || self.all().norm_1())
-    }
+/// The axes of what has [`norm_1`](GlobalArray::norm_1): those of vectors and of matrices.
+///
+/// Sealed. (One trait, and not a method for each: an integer of unknown type in `s![2, ..]` leaves the axes open until the end.)
+pub trait VectorOrMatrix: Dimension + sealed::Sealed {}
 
-    /// max |xᵢ|. Collective.
-    ///
-    /// # Errors
-    /// Same as [`fill`](Self::fill).
-    ///
-    /// # Source
-    /// GA: `GA_Norm_infinity`.
-    #[track_caller]
-    pub fn norm_infinity(&self) -> Result<T::Real> {
-        located(move || self.max_abs())
-    }
+mod sealed {
+    pub trait Sealed {}
 }
 
-impl<T: Number> GlobalArray<T, Ix2> {
-    /// The largest column sum of magnitudes; NaN if any element is NaN. Collective.
+impl sealed::Sealed for Ix1 {}
+impl VectorOrMatrix for Ix1 {}
+impl sealed::Sealed for Ix2 {}
+impl VectorOrMatrix for Ix2 {}
+
+/// # Norms of vectors and matrices
+impl<T: Number, D: VectorOrMatrix> GlobalArray<T, D> {
+    /// Of a vector Σ |xᵢ|, of a matrix the largest column sum of magnitudes; NaN if any element is NaN. Collective.
     ///
     /// # Errors
     /// Same as [`fill`](Self::fill).
@@ -275,10 +264,10 @@ impl<T: Number> GlobalArray<T, Ix2> {
     #[doc(alias = "GA_Norm1")]
     #[track_caller]
     pub fn norm_1(&self) -> Result<T::Real> {
-        located(move || self.all().largest_sum("norm_1", 1))
+        located(move || self.all().norm_1())
     }
 
-    /// The largest row sum of magnitudes; NaN if any element is NaN. Collective.
+    /// Of a vector max |xᵢ|, of a matrix the largest row sum of magnitudes; NaN if any element is NaN. Collective.
     ///
     /// # Errors
     /// Same as [`fill`](Self::fill).
@@ -288,25 +277,31 @@ impl<T: Number> GlobalArray<T, Ix2> {
     #[doc(alias = "GA_Norm_infinity")]
     #[track_caller]
     pub fn norm_infinity(&self) -> Result<T::Real> {
-        located(move || self.all().largest_sum("norm_infinity", 0))
+        located(move || self.all().norm_infinity())
     }
 }
 
-impl<T: Number, S: Dimension> Operand<'_, T, Ix1, S> {
+impl<T: Number, D: VectorOrMatrix, S: Dimension> Operand<'_, T, D, S> {
     pub(super) fn norm_1(&self) -> Result<T::Real> {
-        Ok(real(self.map_reduce(0.0, wide, |a, b| a + b)?))
+        if D::NDIM == Some(1) {
+            return Ok(real(self.map_reduce(0.0, wide, |a, b| a + b)?));
+        }
+        self.largest_sum("norm_1", 1)
     }
-}
 
-impl<T: Number, S: Dimension> Operand<'_, T, Ix2, S> {
+    pub(super) fn norm_infinity(&self) -> Result<T::Real> {
+        if D::NDIM == Some(1) { self.max_abs() } else { self.largest_sum("norm_infinity", 0) }
+    }
+
     /// The largest of the sums of magnitudes, one for each index of an axis.
-    pub(super) fn largest_sum(&self, operation: &'static str, axis: usize) -> Result<T::Real> {
+    fn largest_sum(&self, operation: &'static str, axis: usize) -> Result<T::Real> {
         let section = self.array.enter(operation, &[self.fingerprint()], Elements::Own)?;
         let mut sums = vec![0.0; self.shape()[axis]];
         // As the matrix lies.
         let axis = if self.transposed { 1 - axis } else { axis };
         self.read_boxes(|own, values| {
-            values.indexed_iter().for_each(|((i, j), &x)| sums[own.start[axis] + [i, j][axis]] += wide(x));
+            let add = |(at, &x): (D::Pattern, &T)| sums[own.start[axis] + at.into_dimension()[axis]] += wide(x);
+            values.indexed_iter().for_each(add);
         });
         section.leave(Ok(()))?;
         self.array.group.all_reduce(&mut sums, |a: f64, b| a + b)?;

@@ -59,9 +59,7 @@ impl<T: Element, D: Dimension, S: Dimension> Operand<'_, T, D, S> {
         self.array.check_members(OPERATION, source.array)?;
         let (shape, from) = (self.shape(), source.shape());
         if shape.size() != from.size() {
-            let (name, source_name) = (&self.array.name, &source.array.name);
-            let (shape, from) = (shape.slice(), from.slice());
-            let what = format!("{from:?} of \"{source_name}\" has not as many elements as {shape:?} of \"{name}\"");
+            let what = format!("{source} has {} elements, {self} has {}", from.size(), shape.size());
             return Err(Error::Mismatch { operation: OPERATION.into(), what });
         }
         let section = self.array.enter(OPERATION, &[self.fingerprint(), source.fingerprint()], Elements::All)?;

@@ -14,7 +14,6 @@ use crate::{
     distribution::{Distribution, Order},
     element::Element,
     error::{Error, Result},
-    index::Selection,
 };
 
 /// ndarray: arrays with fewer elements are shown in full.
@@ -76,7 +75,7 @@ impl<T: Element + Display, D: Dimension, S: Dimension> Operand<'_, T, D, S> {
             let shape = self.shape();
             let (axes, len) = (shape.ndim(), shape.size());
             let mut text = Text { from: self, operation, shape, in_full: len < MANY, to, row: Vec::new() };
-            let elements = text.put(&format!("{} =\n", self.title())).and_then(|()| match len {
+            let elements = text.put(&format!("{self} =\n")).and_then(|()| match len {
                 // ndarray shows any array without elements by its brackets only.
                 0 => text.put(&format!("{}{}", "[".repeat(axes), "]".repeat(axes))),
                 _ => text.nested(0, &mut D::zeros(axes)),
@@ -86,28 +85,6 @@ impl<T: Element + Display, D: Dimension, S: Dimension> Operand<'_, T, D, S> {
             Ok(())
         };
         section.leave(written)
-    }
-
-    /// Name and indices, as a program writes them.
-    fn title(&self) -> String {
-        let Selection { patch, kept } = &self.selection;
-        let axis = |axis: usize| {
-            let (first, count, step) = (patch.start()[axis], patch.count()[axis], patch.step(axis));
-            if !kept.contains(axis) {
-                return first.to_string();
-            }
-            // Of a negative step, `start` is the largest index.
-            let low = if step < 0 { first.wrapping_add_signed(step * (count as isize - 1)) } else { first };
-            let end = low + if count == 0 { 0 } else { (count - 1) * step.unsigned_abs() + 1 };
-            if step == 1 { format!("{low}..{end}") } else { format!("{low}..{end};{step}") }
-        };
-        let indices = (0..patch.ndim()).map(axis).collect::<Vec<_>>().join(", ");
-        let turned = match (self.transposed, self.conjugate) {
-            (true, None) => ".t()",
-            (_, Some(_)) => ".h()",
-            (false, None) => "",
-        };
-        format!("{}[{indices}]{turned}", self.array.name)
     }
 }
 

@@ -78,9 +78,8 @@ impl Group {
     /// One thread of a rank at a time. Inside another `unsynced` only the outer one ends with a sync, and shares errors.
     ///
     /// # Errors
-    /// Members with different operations in `body`, found at the end; an error of `body`, on the other members as
-    /// [`Error::Mismatch`], or as members that disagree if these come to an operation that syncs; a transfer that failed; the end of the
-    /// job.
+    /// Members with different operations in `body`, found at the end, and an error of `body`, on the other members: both are an
+    /// [`Error::Mismatch`], or members that disagree if some come to an operation that syncs. A transfer that failed; the end of the job.
     ///
     /// # Examples
     /// ```
@@ -124,7 +123,7 @@ impl Group {
             let verdict = verdict?;
             let what = match verdict.sum {
                 0 if verdict.union == both => return Ok(()),
-                0 => return Err(self.disagreement(Op::Algebra)),
+                0 => "the members called different operations, or on other arrays or patches, since it began".to_owned(),
                 failed => format!("it failed on {failed} member(s); their errors say why"),
             };
             Err(Error::Mismatch { operation: OPERATION.into(), what })
@@ -219,7 +218,7 @@ mod tests {
             let mut a = GlobalArray1::<f64>::zeros(job, [6])?;
             job.unsynced(|| if job.rank() == 1 { a.fill(1.0) } else { a.scale(1.0) })
         });
-        assert!(differ.is_err_and(|error| error.to_string().contains("do not agree")));
+        assert!(differ.is_err_and(|error| error.to_string().contains("called different operations")));
         Ok(())
     }
 }

@@ -1,6 +1,6 @@
 //! Rows of counters, barriers, creation and the job itself.
 
-use std::time::Instant;
+use std::{hint::black_box, time::Instant};
 
 use global_arrays::prelude::*;
 
@@ -21,6 +21,22 @@ pub(crate) fn counter(bench: &Bench<'_>) -> Result<(), Error> {
 pub(crate) fn sync(bench: &Bench<'_>) -> Result<(), Error> {
     let stat = bench.measure_together(|| bench.job.sync())?;
     bench.row("sync", &format!("{} ranks", bench.job.size()), "us", stat, 1.0);
+    if bench.job.size() == 2 { shared(bench) } else { Ok(()) }
+}
+
+/// Epochs of one array and of four, and ten operations that share a sync: arrays so small that only the calls cost.
+fn shared(bench: &Bench<'_>) -> Result<(), Error> {
+    let new = || GlobalArray1::<f64>::zeros(bench.job, [16]);
+    let (mut a, mut b, mut c, mut d) = (new()?, new()?, new()?, new()?);
+    let stat = bench.measure_together(|| bench.job.epoch(a.owned_mut(), |part| _ = black_box(&part)))?;
+    bench.row("epoch", "1 array", "us", stat, 1.0);
+    let four = || bench.job.epoch((a.owned_mut(), b.owned_mut(), c.owned_mut(), d.owned_mut()), |parts| _ = black_box(&parts));
+    let stat = bench.measure_together(four)?;
+    bench.row("epoch", "4 arrays", "us", stat, 1.0);
+    let stat = bench.measure_together(|| (0..10).try_for_each(|_| a.scale(1.0)))?;
+    bench.row("scale", "10 times", "us", stat, 1.0);
+    let stat = bench.measure_together(|| bench.job.unsynced(|| (0..10).try_for_each(|_| a.scale(1.0))))?;
+    bench.row("scale", "10 times unsynced", "us", stat, 1.0);
     Ok(())
 }
 

@@ -31,6 +31,14 @@ pub(crate) fn whole(bench: &Bench<'_>) -> Result<(), Error> {
         })
     })?;
     bench.row("dot", "4096^2", "GB/s", stat, 2.0 * bytes);
+    let stat = bench.measure_together(|| a.sum().map(|sum| _ = black_box(sum)))?;
+    bench.row("sum", "4096^2", "GB/s", stat, bytes);
+    let stat = bench.measure_together(|| c.axpby(0.5, &a, 0.5))?;
+    bench.row("axpby", "4096^2", "GB/s", stat, 3.0 * bytes);
+    let stat = bench.measure_together(|| c.zip_with(&a, |c, a| 0.5 * c + a))?;
+    bench.row("zip_with", "4096^2", "GB/s", stat, 3.0 * bytes);
+    let stat = bench.measure_together(|| c.zip_with2(&a, &b, |c, a, b| 0.5 * c + a * b))?;
+    bench.row("zip_with2", "4096^2", "GB/s", stat, 4.0 * bytes);
     Ok(())
 }
 
@@ -53,6 +61,19 @@ pub(crate) fn matmul(bench: &Bench<'_>) -> Result<(), Error> {
         if c.load([n - 1, n / 2])? != 2.0 * n as f64 {
             return Err(Error::other(format!("the product of order {n} is wrong")));
         }
+    }
+    matvec(bench)
+}
+
+fn matvec(bench: &Bench<'_>) -> Result<(), Error> {
+    const N: usize = 8192;
+    let a = square(bench, N, 1.0)?;
+    let x = GlobalArray1::<f64>::builder(bench.job, [N]).fill(2.0).create()?;
+    let mut y = GlobalArray1::<f64>::zeros(bench.job, [N])?;
+    let stat = bench.measure_together(|| y.matvec(1.0, &a, &x, 0.0))?;
+    bench.row("matvec", "8192", "GB/s", stat, (8 * N * N) as f64);
+    if y.load([N / 2])? != 2.0 * N as f64 {
+        return Err(Error::other("the product of matrix and vector is wrong"));
     }
     Ok(())
 }

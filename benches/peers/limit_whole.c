@@ -58,10 +58,45 @@ static void dot(void *context)
     product = bench_max(sum);
 }
 
+static void sum(void *context)
+{
+    (void)context;
+    double part[16] = { 0 }, total = 0;
+    for (size_t i = 0; i < n; i += 16)
+        for (int k = 0; k < 16; k++) part[k] += a[i + k];
+    for (int k = 0; k < 16; k++) total += part[k];
+    product = bench_max(total);
+}
+
+static void axpby(void *context)
+{
+    (void)context;
+    double x = beta / 4;
+    for (size_t i = 0; i < n; i++) c[i] = x * a[i] + x * c[i];
+    meet();
+}
+
+static void zip_with(void *context)
+{
+    (void)context;
+    double x = beta / 4;
+    for (size_t i = 0; i < n; i++) c[i] = x * c[i] + a[i];
+    meet();
+}
+
+static void zip_with2(void *context)
+{
+    (void)context;
+    double x = beta / 4;
+    for (size_t i = 0; i < n; i++) c[i] = x * c[i] + a[i] * b[i];
+    meet();
+}
+
 void whole_rows(void)
 {
     static const struct { const char *name; bench_op op; double passes; } OPS[] = {
         { "fill", fill, 1 }, { "scale", scale, 2 }, { "copy", copy, 2 }, { "add", add, 3 }, { "dot", dot, 2 },
+        { "sum", sum, 1 }, { "axpby", axpby, 3 }, { "zip_with", zip_with, 3 }, { "zip_with2", zip_with2, 4 },
     };
     size_t elements = (size_t)ORDER * ORDER;
     n = elements / 2;

@@ -9,6 +9,8 @@ extern void openblas_set_num_threads(int threads);
 extern void dgemm_(const char *transpose_a, const char *transpose_b, const int *m, const int *n, const int *k,
                    const double *alpha, const double *a, const int *lda, const double *b, const int *ldb,
                    const double *beta, double *c, const int *ldc);
+extern void dgemv_(const char *transpose, const int *m, const int *n, const double *alpha, const double *a, const int *lda,
+                   const double *x, const int *incx, const double *beta, double *y, const int *incy);
 extern void dgetrf_(const int *m, const int *n, double *a, const int *lda, int *pivots, int *info);
 extern void dgetrs_(const char *transpose, const int *n, const int *columns, const double *a, const int *lda,
                     const int *pivots, double *b, const int *ldb, int *info);
@@ -34,6 +36,28 @@ static void warm_up(product_t *p)
     for (double start = now(); now() - start < 0.3;) multiply(p);
 }
 
+static void multiply_vector(void *context)
+{
+    product_t *p = context;
+    double one = 1, zero = 0;
+    int step = 1;
+    dgemv_("T", &p->n, &p->n, &one, p->a, &p->n, p->b, &step, &zero, p->c, &step);
+}
+
+/* The matrix lies by rows, as the library's does. */
+static void matvec_row(void)
+{
+    size_t n = 8192, elements = n * n;
+    product_t p = { (int)n, pages(elements * 8), pages(n * 8), pages(n * 8) };
+    for (size_t e = 0; e < elements; e++) p.a[e] = 1;
+    for (size_t e = 0; e < n; e++) p.b[e] = 2;
+    for (double start = now(); now() - start < 0.3;) multiply_vector(&p);
+    row("matvec", "8192", "GB/s", measure_alone(multiply_vector, NULL, &p), 8.0 * (double)elements);
+    free(p.a);
+    free(p.b);
+    free(p.c);
+}
+
 static void matmul_rows(void)
 {
     for (size_t k = 0; k < COUNT(MATMUL); k++) {
@@ -51,6 +75,7 @@ static void matmul_rows(void)
         free(p.b);
         free(p.c);
     }
+    matvec_row();
 }
 
 static void check(int n, const double *factors, const int *pivots)

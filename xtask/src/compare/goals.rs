@@ -185,6 +185,11 @@ static HERE: &[Row] = &[
     row(Counter, "read_inc", "one rank", "ns", &[LimitTime(1.5)]),
     row(Counter, "read_inc", "two ranks", "ns", &[LimitTime(1.3)]),
     row(Sync, "sync", "2 ranks", "us", &[AtMost(0.1)]),
+    // at most 1.3 times the time of one
+    row(Sync, "epoch", "1 array", "us", &[]),
+    row(Sync, "epoch", "4 arrays", "us", &[Over("1 array", 0.769)]),
+    row(Sync, "scale", "10 times", "us", &[]),
+    row(Sync, "scale", "10 times unsynced", "us", &[Over("10 times", 2.0)]),
     row(Sync8, "sync", "8 ranks", "us", &[AtMost(15.0)]),
 
     row(Whole, "fill", "4096^2", "GB/s", &[Limit(1.0)]),
@@ -192,6 +197,10 @@ static HERE: &[Row] = &[
     row(Whole, "copy", "4096^2", "GB/s", &[Limit(1.0)]),
     row(Whole, "add", "4096^2", "GB/s", &[Limit(1.0)]),
     row(Whole, "dot", "4096^2", "GB/s", &[Limit(1.0)]),
+    row(Whole, "sum", "4096^2", "GB/s", &[Limit(0.95)]),
+    row(Whole, "axpby", "4096^2", "GB/s", &[Limit(0.95)]),
+    row(Whole, "zip_with", "4096^2", "GB/s", &[Limit(0.95)]),
+    row(Whole, "zip_with2", "4096^2", "GB/s", &[Limit(0.95)]),
     row(Transpose, "transpose", "4096^2", "GB/s", &[Limit(0.7)]),
     row(Transpose, "copy_transposed", "4096^2", "GB/s", &[Limit(0.7)]),
 
@@ -199,6 +208,7 @@ static HERE: &[Row] = &[
     row(Matmul, "matmul", "256", "GFLOP/s", &[Limit(0.9)]),
     row(Matmul, "matmul", "1024", "GFLOP/s", &[Limit(1.0)]),
     row(Matmul, "matmul", "2048", "GFLOP/s", &[Limit(1.0)]),
+    row(Matmul, "matvec", "8192", "GB/s", &[Limit(0.95)]),
     // the factorisation alone, as ScaLAPACK and OpenBLAS time it, and with the solves, as HPL does
     row(Lu, "lu_factor", "4096", "GFLOP/s", &[Peer(Source::ScaLapack, 1.4)]),
     row(Lu, "lu", "4096", "GFLOP/s", &[Peer(Source::Hpl, 1.0)]),

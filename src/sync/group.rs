@@ -38,7 +38,7 @@ pub(crate) struct GroupInner {
     size: usize,
     me: usize,
     /// Tells groups apart; the same on all members.
-    pub(super) key: u64,
+    pub(crate) key: u64,
     /// What members publish of the group when they enter a collective.
     pub(super) code: u64,
     pub(crate) segments: Segments,

@@ -78,6 +78,7 @@ pub(crate) enum Op {
     GhostEpoch,
     Freeze,
     Thaw,
+    Channels,
 }
 
 impl Op {
@@ -108,11 +109,12 @@ impl Op {
             Op::GhostEpoch => "begin of a ghost epoch",
             Op::Freeze => "freeze",
             Op::Thaw => "thaw",
+            Op::Channels => "creation of channels",
         }
     }
 
     pub(crate) fn from_code(code: u64) -> Self {
-        const ALL: [Op; 24] = [
+        const ALL: [Op; 25] = [
             Op::Start,
             Op::Barrier,
             Op::Sync,
@@ -137,6 +139,7 @@ impl Op {
             Op::GhostEpoch,
             Op::Freeze,
             Op::Thaw,
+            Op::Channels,
         ];
         ALL.get((code & 0xff) as usize).copied().unwrap_or(Op::Start)
     }

@@ -71,7 +71,7 @@ pub(super) fn places(conduit: &Conduit, ranks: impl Iterator<Item = usize>) -> S
 
 impl Group {
     /// What a rank is in, or was in last, for people.
-    pub(super) fn place(&self, rank: usize) -> String {
+    pub(crate) fn place(&self, rank: usize) -> String {
         place(self.inner.engine().conduit(), rank)
     }
 
@@ -92,7 +92,7 @@ impl Group {
     }
 
     /// Whether a rank waits for the orderly end of the job.
-    pub(super) fn has_ended(&self, rank: usize) -> bool {
+    pub(crate) fn has_ended(&self, rank: usize) -> bool {
         self.inner.engine().conduit().supervision().has_ended(rank)
     }
 

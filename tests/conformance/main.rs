@@ -1,6 +1,7 @@
 //! One suite for every network: each topic on 1, 2, 3, 4 and 7 ranks, several jobs in a row in one process.
 
 mod algebra;
+mod channels;
 mod collectives;
 mod elements;
 mod epochs;
@@ -94,6 +95,15 @@ const TOPICS: &[(&str, Topic)] = &[
     ("signals_of_patches", sync::signals_of_patches),
     ("signals_of_many", sync::signals_of_many),
     ("fences", sync::fences),
+    ("channels_in_a_ring", channels::ring),
+    ("channels_of_views", channels::views),
+    ("several_channels_of_two_ranks", channels::several),
+    ("channels_in_place", channels::in_place),
+    ("any_of_several_channels", channels::any),
+    ("channels_behind_puts", channels::behind_puts),
+    ("channels_of_groups", channels::of_groups),
+    ("channels_without_a_partner", channels::refusals),
+    ("channels_come_and_go", channels::come_and_go),
     ("arrays_in_a_loop_take_no_more_memory", memory::in_a_loop),
     ("three_hundred_arrays", memory::many_arrays),
     ("arrays_of_groups_come_and_go", memory::in_groups),

@@ -10,7 +10,8 @@
 //! run of bytes at the signal's rank (`strided`); else a put carries them first.
 //!
 //! The receiver of a collective's word waits for it before anything else happens, so its target is not marked for a flush. A program's
-//! signal is a put like any other: the next fence, sync or creation completes it, so it never lands in memory that is used again.
+//! signal, and a message of a channel, is a put like any other: the next fence, sync or creation completes it, so it never lands in
+//! memory that is used again.
 
 use std::sync::atomic::{Ordering, fence};
 
@@ -68,13 +69,47 @@ impl Engine {
         word: usize,
         label: &Label,
     ) -> Result<(), Error> {
+        self.behind_puts(rank, label)?;
+        self.put_signal(Direction::Put, rank, offset, bytes, SignalWord { offset: word, op: SignalOp::Add, value: 1 }, label)
+    }
+
+    /// Puts bytes, then sets the word at byte `word` of the same rank's segment, on which the rank may wait, after everything that this
+    /// rank put there. No other rank writes the word. Returns when `bytes` may be used again.
+    pub(crate) fn put_and_announce(
+        &self,
+        rank: usize,
+        offset: usize,
+        bytes: &[u8],
+        (word, value): (usize, u32),
+        label: &Label,
+    ) -> Result<(), Error> {
+        let capabilities = &self.capabilities;
+        if capabilities.native.signals && bytes.len() <= capabilities.longest_transfer {
+            self.behind_puts(rank, label)?;
+            return self.put_signal(
+                Direction::Put,
+                rank,
+                offset,
+                bytes,
+                SignalWord { offset: word, op: SignalOp::Set, value },
+                label,
+            );
+        }
+        self.put_apart(Direction::Put, rank, &[(offset, bytes)], label)?;
+        self.behind_puts(rank, label)?;
+        self.put_apart(Direction::Put, rank, &[(word, &value.to_ne_bytes())], label)?;
+        // The waiting rank must not need a further call of this one.
+        if capabilities.order.put_put { Ok(()) } else { self.flush(Some(rank), label) }
+    }
+
+    /// What comes next will be visible at a rank after all that this rank put there, if it is a put.
+    fn behind_puts(&self, rank: usize, label: &Label) -> Result<(), Error> {
         if self.capabilities.order.put_put {
             // The network keeps it behind earlier puts. Those that are known to have failed are reported as by a fence.
-            self.lock().untold().map_or(Ok(()), Err)?;
+            self.lock().untold().map_or(Ok(()), Err)
         } else {
-            self.fence(Some(rank), label)?;
+            self.fence(Some(rank), label)
         }
-        self.put_signal(Direction::Put, rank, offset, bytes, SignalWord { offset: word, op: SignalOp::Add, value: 1 }, label)
     }
 
     fn put_signal(

@@ -13,6 +13,9 @@ use crate::{
     error::Error,
 };
 
+/// Looks at several words before the first turn: about as long as a rank looks at one before it sleeps.
+const LOOKS: u32 = 2_000;
+
 impl Waiter for Label {
     fn operation(&self) -> String {
         // A name in parentheses is none.
@@ -106,6 +109,19 @@ impl Engine {
             return Ok(());
         }
         self.wait_word_longer(word, waiter, &ready)
+    }
+
+    /// Waits until `ready` has something, which words of this rank's own memory change. It looks often at first, because no one word
+    /// can be slept on, and then after every turn.
+    pub(crate) fn wait_any_word<R>(&self, waiter: &dyn Waiter, ready: impl Fn() -> Option<R>) -> Result<R, Error> {
+        // Where ranks share cores, the rank that changes a word may need this one's.
+        for _ in 0..if self.capabilities.crowded { 1 } else { LOOKS } {
+            if let Some(result) = ready() {
+                return Ok(result);
+            }
+            std::hint::spin_loop();
+        }
+        self.take_turns(waiter, ready)
     }
 
     #[cold]

@@ -9,12 +9,12 @@ use std::collections::BTreeMap;
 
 /// Of each row. A folder that shrinks takes its budget with it; what makes one grow has to find the lines elsewhere in it.
 const BUDGETS: &[(&str, usize)] = &[
-    ("src", 645),
-    ("src/array", 7277),
+    ("src", 647),
+    ("src/array", 7274),
     ("src/calls", 360),
     ("src/comm", 25),
     ("src/comm/am", 3794),
-    ("src/comm/engine", 1883),
+    ("src/comm/engine", 1917),
     ("src/comm/ib", 5102),
     ("src/comm/kit", 245),
     ("src/comm/layers", 440),
@@ -23,15 +23,16 @@ const BUDGETS: &[(&str, usize)] = &[
     ("src/comm/protocol", 1272),
     ("src/comm/simulated", 1940),
     ("src/comm/soft", 1119),
-    ("src/comm/start", 3024),
-    ("src/comm/waist", 639),
+    ("src/comm/start", 3003),
+    ("src/comm/waist", 628),
     ("src/distribution", 1501),
     ("src/guide", 18),
     ("src/index", 641),
     ("src/job", 1680),
     ("src/memory", 3282),
-    ("src/sync", 2692),
-    ("xtask", 7031),
+    ("src/message", 741),
+    ("src/sync", 2695),
+    ("xtask", 7034),
 ];
 
 /// What has rows.

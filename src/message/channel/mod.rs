@@ -1,0 +1,160 @@
+//! Channels: data that land in a slot of the receiver, told by one word.
+//!
+//! A channel leads from one rank to another, its *ends* are an [`Outlet`] and an [`Inlet`], and it has *slots* in the receiver's memory, two by
+//! default. [`Outlet::put`] writes a message straight into the next slot, and then the slot's word. [`Inlet::wait`] gives the message as a slice
+//! of the slot. When that is dropped the sender may use the slot again. [`Group::channels`] creates them.
+//!
+//! A message takes one operation of the network, without a handshake or a matching receive. The receiver takes no part in it: it may
+//! compute, or wait for something else. In exchange both sides agree at creation on who sends to whom, and on the longest message.
+//!
+//! # Source
+//! E. Bohm, S. Chakravorty, P. Jetley, A. Bhatele, L. Kalé, *CkDirect: Unsynchronized One-Sided Communication in a Message-Driven Paradigm*,
+//! ICPPW 2009. Its sentinel in the data is a word beside them here, and [the guide](crate::guide::tutorial) has its calls beside ours.
+
+mod connect;
+mod inlet;
+mod outlet;
+mod slot;
+
+use crate::{
+    comm::engine::Waiter,
+    element::Element,
+    error::{Error, Result},
+    sync::Group,
+};
+
+pub use self::{
+    connect::{Ends, InletEnd, OutletEnd, from, to},
+    inlet::{Arrived, Inlet, wait_any},
+    outlet::Outlet,
+};
+
+/// Options of channels; see [`Group::channels`].
+#[derive(Clone, Debug)]
+#[must_use = "channels are created by `open`"]
+pub struct Channels<'g> {
+    group: &'g Group,
+    slots: u32,
+    hollow: bool,
+}
+
+impl<'g> Channels<'g> {
+    /// Channels of two slots.
+    pub fn new(group: &'g impl AsRef<Group>) -> Self {
+        Channels { group: group.as_ref(), slots: 2, hollow: false }
+    }
+
+    /// The number of messages that a sender can be ahead of the receiver, on all members: slots of each channel.
+    pub fn slots(mut self, slots: u32) -> Self {
+        self.slots = slots;
+        self
+    }
+
+    /// The program does not need the contents of messages where
+    /// [`simulation::Simulation::skips`](crate::simulation::Simulation::skips) says so, on all members: messages then take their time, bring
+    /// their length and use no memory, but what they hold is meaningless. Elsewhere this changes nothing.
+    pub fn hollow(mut self) -> Self {
+        self.hollow = true;
+        self
+    }
+
+    /// Creates the channels; see [`Group::channels`]. Collective.
+    ///
+    /// # Errors
+    /// Same as there; no slots; members with different options.
+    #[track_caller]
+    pub fn open<T: Element, O: Ends<OutletEnd<T>>, I: Ends<InletEnd<T>>>(
+        self,
+        outlets: O,
+        inlets: I,
+    ) -> Result<(O::Of<Outlet<T>>, I::Of<Inlet<T>>)> {
+        crate::calls::located(move || connect::connect(&self, outlets, inlets))
+    }
+}
+
+impl Group {
+    /// Creates channels from and to this member: an [`Outlet`] for each [`to`](crate::channel::to), an [`Inlet`] for each
+    /// [`from`](crate::channel::from), as arrays if arrays are given, else as a `Vec`. Collective; a member without ends gives empty lists.
+    ///
+    /// Each outlet has an inlet with the same tag at the other member. Two members can have any number of channels with different tags, and
+    /// a member one with itself. Ranks are numbered in this group.
+    ///
+    /// # Errors
+    /// Ends without a partner, which the error lists on all members; two ends with the same member and tag; a member that does not exist;
+    /// members that disagree on the type; too little memory; the end of the job.
+    ///
+    /// # Examples
+    /// ```
+    /// use global_arrays::{channel::{from, to}, prelude::*};
+    /// # fn main() -> Result<(), Error> {
+    /// Launch::new().ranks(3).network("threads").run(|job| {
+    ///     let (left, right) = ((job.rank() + 2) % 3, (job.rank() + 1) % 3);
+    ///     let ([mut out], [mut inn]) = job.channels([to::<f64>(right, 0, 10)], [from(left, 0)])?;
+    ///     for round in 0..5 {
+    ///         out.put(&vec![job.rank() as f64; round])?; // up to 10 elements
+    ///         assert_eq!(*inn.wait()?, vec![left as f64; round]);
+    ///     }
+    ///     Ok(())
+    /// })
+    /// # }
+    /// ```
+    ///
+    /// # Source
+    /// CkDirect §3: `CkDirect_createHandle`, `CkDirect_assocLocal`; MPI: `MPI_Send_init`, `MPI_Recv_init`.
+    #[track_caller]
+    pub fn channels<T: Element, O: Ends<OutletEnd<T>>, I: Ends<InletEnd<T>>>(
+        &self,
+        outlets: O,
+        inlets: I,
+    ) -> Result<(O::Of<Outlet<T>>, I::Of<Inlet<T>>)> {
+        Channels::new(self).open(outlets, inlets)
+    }
+}
+
+/// A wait of one end for the other.
+struct Waiting<'a> {
+    group: &'a Group,
+    rank: usize,
+    tag: u64,
+    sends: bool,
+}
+
+impl<'a> Waiting<'a> {
+    fn to<T: Element>(end: &'a slot::End<T>) -> Self {
+        Waiting { group: end.group(), rank: end.group().rank_of(end.other), tag: end.tag, sends: true }
+    }
+
+    fn from<T: Element>(end: &'a slot::End<T>) -> Self {
+        Waiting { sends: false, ..Self::to(end) }
+    }
+
+    fn name(&self) -> String {
+        format!("channel {} {} rank {}", self.tag, if self.sends { "to" } else { "from" }, self.rank)
+    }
+}
+
+impl Waiter for Waiting<'_> {
+    fn operation(&self) -> String {
+        if self.sends { format!("a put on {}", self.name()) } else { format!("a wait on {}", self.name()) }
+    }
+    fn missing(&self) -> String {
+        let act = if self.sends { "has not given back any of the slots" } else { "has not sent the next message" };
+        format!("rank {} {act}", self.rank)
+    }
+    fn object(&self) -> String {
+        if self.sends { format!("a free slot of {}", self.name()) } else { self.name() }
+    }
+    fn awaits(&self) -> Option<usize> {
+        Some(self.rank)
+    }
+    fn hopeless(&self) -> Option<Error> {
+        self.group.has_ended(self.rank).then(|| Error::Deadlock {
+            rank: self.group.inner.engine().rank(),
+            operation: self.operation().into(),
+            cause: format!("rank {} has ended", self.rank),
+        })
+    }
+    fn place(&self, rank: usize) -> String {
+        self.group.place(rank)
+    }
+}

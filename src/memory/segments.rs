@@ -111,6 +111,36 @@ fn no_member(member: usize, members: usize) -> ! {
     panic!("member {member} of a group of {members}")
 }
 
+/// The segment of one member, found once. As for [`Segments`], whoever holds it keeps the mapping alive.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Segment {
+    base: NonNull<u8>,
+    len: usize,
+}
+
+// SAFETY: as for `Segments`.
+unsafe impl Send for Segment {}
+// SAFETY: as for `Segments`.
+unsafe impl Sync for Segment {}
+
+impl Segment {
+    /// `len` elements at a byte offset.
+    #[inline(always)]
+    pub(crate) fn part<T: Element>(&self, offset: usize, len: usize) -> Part<'_, T> {
+        check::<T>(offset, len, self.len);
+        // SAFETY: the range was checked against the segment that begins at `base`, at a page, and is mapped as long as self is held.
+        unsafe { Part::new(self.base.as_ptr().wrapping_add(offset).cast(), len) }
+    }
+
+    /// A word to wait on.
+    #[inline(always)]
+    pub(crate) fn word(&self, offset: usize) -> &WaitWord {
+        check::<WaitWord>(offset, 1, self.len);
+        // SAFETY: atomics, for which every bit pattern is valid, inside a segment that lives as long as self.
+        unsafe { &*self.base.as_ptr().wrapping_add(offset).cast() }
+    }
+}
+
 /// The mapped segments of a group's members.
 #[derive(Clone, Debug)]
 pub(crate) struct Segments {
@@ -155,6 +185,16 @@ impl Segments {
         !self.short.at(member).is_null()
     }
 
+    /// The segment of a member, if it is mapped.
+    pub(crate) fn of(&self, member: usize) -> Option<Segment> {
+        NonNull::new(self.bases.at(member)).map(|base| Segment { base, len: self.len })
+    }
+
+    /// The caller's own segment, which begins at `base`, mapped for others or not.
+    pub(crate) fn own(&self, base: NonNull<u8>) -> Segment {
+        Segment { base, len: self.len }
+    }
+
     /// `len` elements at a byte offset of a member's segment, if it is mapped.
     #[inline(always)]
     pub(crate) fn part<T: Element>(&self, member: usize, offset: usize, len: usize) -> Option<Part<'_, T>> {
@@ -184,7 +224,7 @@ impl Segments {
 
     /// Checks a range of every member's segment once.
     pub(crate) fn placement<T: Element>(&self, offset: usize, len: usize) -> Placement<T> {
-        self.check::<T>(offset, len);
+        check::<T>(offset, len, self.len);
         Placement { offset, len, segment: self.len, element: PhantomData }
     }
 
@@ -250,25 +290,25 @@ impl Segments {
 
     #[inline(always)]
     fn elements<T: Element>(&self, base: *mut u8, offset: usize, len: usize) -> Part<'_, T> {
-        self.check::<T>(offset, len);
+        check::<T>(offset, len, self.len);
         // SAFETY: the range was checked against the segment that begins at `base`, at a page, and is mapped as long as self is held.
         unsafe { Part::new(base.wrapping_add(offset).cast(), len) }
     }
 
     #[inline]
     fn object<O>(&self, base: *mut u8, offset: usize) -> *mut O {
-        self.check::<O>(offset, 1);
+        check::<O>(offset, 1, self.len);
         base.wrapping_add(offset).cast()
     }
+}
 
-    /// That `len` values at a byte offset lie inside a segment and are aligned.
-    #[inline(always)]
-    fn check<O>(&self, offset: usize, len: usize) {
-        let bytes = len.checked_mul(size_of::<O>());
-        let inside = offset <= self.len && bytes.is_some_and(|bytes| bytes <= self.len - offset);
-        if !(inside && offset.is_multiple_of(align_of::<O>())) {
-            outside(len, offset, self.len);
-        }
+/// That `len` values at a byte offset lie inside a segment and are aligned.
+#[inline(always)]
+fn check<O>(offset: usize, len: usize, segment: usize) {
+    let bytes = len.checked_mul(size_of::<O>());
+    let inside = offset <= segment && bytes.is_some_and(|bytes| bytes <= segment - offset);
+    if !(inside && offset.is_multiple_of(align_of::<O>())) {
+        outside(len, offset, segment);
     }
 }
 

@@ -44,6 +44,13 @@ impl WaitWord {
         self.value.store(value, Ordering::Release);
     }
 
+    /// [`store`](Self::store), and [`wake`](Self::wake).
+    #[inline]
+    pub(crate) fn publish(&self, value: u32) {
+        self.store(value);
+        self.wake();
+    }
+
     /// Adds, publishing everything written before, and returns the old value.
     #[inline]
     pub(crate) fn add(&self, increment: u32) -> u32 {

@@ -23,8 +23,8 @@ pub(crate) fn ring(job: &Job) -> Result<(), Error> {
     let (left, right) = ((me + size - 1) % size, (me + 1) % size);
     for slots in 1..4 {
         let ([mut out], [mut inlet]) = Channels::new(job).slots(slots).open([to(right, 7, MOST)], [from(left, 7)])?;
-        assert_eq!((out.member(), out.tag(), out.most()), (right, 7, MOST));
-        assert_eq!((inlet.member(), inlet.tag(), inlet.most()), (left, 7, MOST));
+        assert_eq!((out.member(), out.tag()), (right, 7));
+        assert_eq!((inlet.member(), inlet.tag()), (left, 7));
         for number in 0..70 {
             let len = number % (MOST + 1);
             out.put(&message(me, right, 7, number, len))?;
@@ -33,7 +33,7 @@ pub(crate) fn ring(job: &Job) -> Result<(), Error> {
             assert_eq!(arrived.view().len(), len);
         }
         let error = out.put(&[0; MOST + 1]).expect_err("too long").to_string();
-        assert!(error.contains("10 elements on channel 7 to rank") && error.contains("up to 9"), "{error}");
+        assert!(error.contains("channel 7 to rank") && error.contains("10 elements, and it takes up to 9"), "{error}");
     }
     job.sync()
 }
@@ -78,7 +78,7 @@ pub(crate) fn several(job: &Job) -> Result<(), Error> {
         for out in &mut outlets {
             for number in 2 * round..2 * round + 2 {
                 assert!(out.is_ready()?);
-                let data = message(me, out.member(), out.tag(), number, out.most());
+                let data = message(me, out.member(), out.tag(), number, most(out.tag()));
                 if number % 2 == 0 { out.put(&data)? } else { assert!(out.try_put(&data)?) }
             }
             if size > 1 {

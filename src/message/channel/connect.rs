@@ -14,15 +14,15 @@ use std::{
 };
 
 use super::{
-    Channels, Inlet, Outlet,
-    slot::{Block, End, LONGEST, Receiving, Sending, Slots},
+    Channels, Inlet, Outlet, Peer, Waiting,
+    slot::{Block, End, LONGEST},
 };
 use crate::{
-    comm::engine::{Label, Waiter},
+    comm::engine::Label,
     element::Element,
     error::{Error, Result},
     memory::{heap::ALIGN, word::WaitWord},
-    sync::{Group, Op, fingerprint, text_fingerprint},
+    sync::{Op, fingerprint, text_fingerprint},
 };
 
 /// The operation, for errors.
@@ -74,6 +74,9 @@ mod sealed {
     impl<E> Sealed for Vec<E> {}
 }
 
+/// The outlets and the inlets that are created, as the kinds of lists that `O` and `I` are.
+pub type Connected<T, O, I> = (<O as Ends<OutletEnd<T>>>::Of<Outlet<T>>, <I as Ends<InletEnd<T>>>::Of<Inlet<T>>);
+
 impl<E, const N: usize> Ends<E> for [E; N] {
     type Of<C> = [C; N];
 
@@ -88,24 +91,6 @@ impl<E> Ends<E> for Vec<E> {
 
     fn of<C>(list: Vec<C>) -> Vec<C> {
         list
-    }
-}
-
-/// The wait for a letter of one member.
-struct Connecting<'a>(&'a Group, usize);
-
-impl Waiter for Connecting<'_> {
-    fn operation(&self) -> String {
-        Op::Channels.name().into()
-    }
-    fn missing(&self) -> String {
-        format!("rank {}", self.1)
-    }
-    fn awaits(&self) -> Option<usize> {
-        Some(self.1)
-    }
-    fn place(&self, rank: usize) -> String {
-        self.0.place(rank)
     }
 }
 
@@ -132,12 +117,6 @@ impl<T> Layout<T> {
     fn words(&self, outlets: usize, inlets: usize) -> usize {
         ALIGN * (outlets + if self.empty { inlets * self.slots as usize } else { 0 })
     }
-
-    /// The slots with the first word and the first data at some bytes.
-    fn slots(&self, [word, data]: [usize; 2], most: usize) -> Slots {
-        let data_step = self.step(most);
-        Slots { count: self.slots, word, word_step: if self.empty { ALIGN } else { data_step }, data, data_step }
-    }
 }
 
 /// Step by step as the module's essay says.
@@ -145,7 +124,7 @@ pub(super) fn connect<T: Element, O: Ends<OutletEnd<T>>, I: Ends<InletEnd<T>>>(
     options: &Channels<'_>,
     outlets: O,
     inlets: I,
-) -> Result<(O::Of<Outlet<T>>, I::Of<Inlet<T>>)> {
+) -> Result<Connected<T, O, I>> {
     let (outlets, inlets) = (outlets.as_ref(), inlets.as_ref());
     find_partners(options, outlets, inlets)?;
     let (group, inner) = (options.group, &*options.group.inner);
@@ -156,14 +135,14 @@ pub(super) fn connect<T: Element, O: Ends<OutletEnd<T>>, I: Ends<InletEnd<T>>>(
     let mail = |member, key: &[u64], [a, b]: [usize; 2]| {
         engine.mail(inner.rank_of(member), fingerprint(key), [a as u64, b as u64, 0], &label)
     };
-    let receive = |member, key: &[u64]| {
-        let (_, [a, b, _]) = engine.receive_mail(fingerprint(key), &Connecting(group, inner.rank_of(member)))?;
-        Ok([a as usize, b as usize])
+    let receive = |member, tag, key: &[u64]| {
+        let waiting = Waiting { group, sends: false, peers: &[Peer { rank: inner.rank_of(member), tag }] };
+        engine.receive_mail(fingerprint(key), &waiting).map(|(_, [a, b, _])| [a as usize, b as usize])
     };
     for (number, end) in outlets.iter().enumerate() {
         mail(end.member, &[creation, 0, me, end.member as u64, end.tag], [number, end.most])?;
     }
-    let partners = inlets.iter().map(|end| receive(end.member, &[creation, 0, end.member as u64, me, end.tag]));
+    let partners = inlets.iter().map(|end| receive(end.member, end.tag, &[creation, 0, end.member as u64, me, end.tag]));
     let partners = partners.collect::<Result<Vec<_>>>()?;
 
     let empty = options.hollow && engine.conduit().skips();
@@ -178,28 +157,39 @@ pub(super) fn connect<T: Element, O: Ends<OutletEnd<T>>, I: Ends<InletEnd<T>>>(
     if empty {
         engine.conduit().set_contents(offset + all_words..offset + all_words + all_data, false);
     }
-    let zero = |word: usize| inner.segments.own_part::<u64>(engine.conduit().segment(), word, 1).fill(0);
+    let near = inner.segments.own(engine.conduit().segment());
+    let zero = |word: usize| near.part::<u64>(word, 1).fill(0);
     (0..outlets.len()).for_each(|number| zero(offset + number * ALIGN));
 
-    let end = |other, tag, most, credit, slots| {
-        let credit = offset + credit * ALIGN;
-        End { block: block.clone(), other, tag, most, credit, slots, label: label.clone(), element: PhantomData }
+    let end = |other, tag, most, number: usize, [word, data]: [usize; 2]| End {
+        block: block.clone(),
+        peer: Peer { rank: inner.rank_of(other), tag },
+        other,
+        most,
+        slots: options.slots,
+        word: [word, if empty { ALIGN } else { layout.step(most) }],
+        data: [data, layout.step(most)],
+        credit: offset + number * ALIGN,
+        near,
+        far: inner.segments.of(other),
+        label: label.clone(),
+        element: PhantomData,
     };
     let (mut words, mut data) = (offset + outlets.len() * ALIGN, offset + all_words);
     let mut receiving = Vec::with_capacity(inlets.len());
     for (&InletEnd { member, tag, .. }, &[number, most]) in inlets.iter().zip(&partners) {
         let place = [if empty { words } else { data }, data + layout.front()];
-        let slots = layout.slots(place, most);
-        (0..slots.count as usize).for_each(|slot| zero(slots.word + slot * slots.word_step));
+        let end = end(member, tag, most, number, place);
+        (0..options.slots as usize).for_each(|slot| zero(end.word[0] + slot * end.word[1]));
         words += layout.words(0, 1);
-        data += slots.count as usize * slots.data_step;
-        receiving.push(Inlet::new(Receiving::new(end(member, tag, most, number, slots))));
+        data += options.slots as usize * layout.step(most);
+        receiving.push(Inlet::new(end));
         mail(member, &[creation, 1, member as u64, me, tag], place)?;
     }
     let mut sending = Vec::with_capacity(outlets.len());
     for (number, &OutletEnd { member, tag, most, .. }) in outlets.iter().enumerate() {
-        let place = receive(member, &[creation, 1, me, member as u64, tag])?;
-        sending.push(Outlet::new(Sending::new(end(member, tag, most, number, layout.slots(place, most)))));
+        let place = receive(member, tag, &[creation, 1, me, member as u64, tag])?;
+        sending.push(Outlet::new(end(member, tag, most, number, place)));
     }
     Ok((O::of(sending), I::of(receiving)))
 }

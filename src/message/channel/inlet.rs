@@ -1,50 +1,34 @@
-//! The receiver's end of a channel.
+//! What a program does with the receiver's end of a channel.
 
-use std::{borrow::BorrowMut, ops::Deref};
+use std::{
+    borrow::{Borrow, BorrowMut},
+    ops::Deref,
+};
 
 use ndarray::ArrayView1;
 
-use super::{Waiting, slot::Receiving};
+use super::{Inlet, Waiting};
 use crate::{
     calls::located,
-    comm::engine::Waiter,
     element::Element,
     error::{Error, Result},
 };
 
-/// The receiver's end of a channel; see [`Group::channels`](crate::Group::channels).
-#[derive(Debug)]
-pub struct Inlet<T> {
-    receiving: Receiving<T>,
-}
-
 /// A message, as a slice of the slot in which it arrived. Dropping it gives the slot back to the sender.
 #[derive(Debug)]
-pub struct Arrived<'a, T: Element> {
-    receiving: &'a mut Receiving<T>,
-}
+pub struct Arrived<'a, T: Element>(&'a mut Inlet<T>);
 
 impl<T: Element> Inlet<T> {
-    pub(super) fn new(receiving: Receiving<T>) -> Self {
-        Inlet { receiving }
-    }
-
     /// The member that the channel comes from.
     #[must_use]
     pub fn member(&self) -> usize {
-        self.receiving.end.other
+        self.end.other
     }
 
     /// The channel's tag.
     #[must_use]
     pub fn tag(&self) -> u64 {
-        self.receiving.end.tag
-    }
-
-    /// The length of the longest message, in elements, as the sender gave it.
-    #[must_use]
-    pub fn most(&self) -> usize {
-        self.receiving.end.most
+        self.end.peer.tag
     }
 
     /// Waits for the next message. Messages come whole, once each, in the order in which they were put; everything that the sender put at
@@ -71,14 +55,13 @@ impl<T: Element> Inlet<T> {
     #[track_caller]
     pub fn wait(&mut self) -> Result<Arrived<'_, T>> {
         located(move || {
-            self.receiving.end.engine().check("wait")?;
-            if !self.receiving.arrived()? {
-                let receiving = &self.receiving;
-                let waiting = Waiting::from(&receiving.end);
-                receiving.end.engine().wait_word(receiving.word(), &waiting, |word| receiving.tells(word))?;
-                self.receiving.arrived()?;
+            self.end.check("wait")?;
+            if !self.take()? {
+                let waiting = Waiting::new(&self.end, false);
+                self.end.engine().wait_word(self.word(), &waiting, |word| self.tells(word))?;
+                self.take()?;
             }
-            Ok(Arrived { receiving: &mut self.receiving })
+            Ok(Arrived(self))
         })
     }
 
@@ -89,14 +72,14 @@ impl<T: Element> Inlet<T> {
     #[track_caller]
     pub fn try_wait(&mut self) -> Result<Option<Arrived<'_, T>>> {
         located(move || {
-            self.receiving.end.engine().check("try_wait")?;
-            if !self.receiving.arrived()? {
-                self.receiving.end.engine().progress();
-                if !self.receiving.arrived()? {
+            self.end.check("try_wait")?;
+            if !self.take()? {
+                self.end.engine().progress();
+                if !self.take()? {
                     return Ok(None);
                 }
             }
-            Ok(Some(Arrived { receiving: &mut self.receiving }))
+            Ok(Some(Arrived(self)))
         })
     }
 }
@@ -134,44 +117,14 @@ impl<T: Element> Inlet<T> {
 pub fn wait_any<T: Element, I: BorrowMut<Inlet<T>>>(inlets: &mut [I]) -> Result<usize> {
     located(move || {
         // What this rank still has from guards that were forgotten is no news.
-        inlets.iter_mut().try_for_each(|inlet| inlet.borrow_mut().receiving.give_back())?;
-        let all: Vec<&Receiving<T>> = inlets.iter().map(|inlet| &inlet.borrow().receiving).collect();
+        inlets.iter_mut().try_for_each(|inlet| inlet.borrow_mut().give_back())?;
+        let all: Vec<&Inlet<T>> = inlets.iter().map(Borrow::borrow).collect();
         let Some(first) = all.first() else { return Err(Error::argument("wait_any", "no inlets")) };
-        let engine = first.end.engine();
-        engine.check("wait_any")?;
-        let waiting = AnyOf(all.iter().map(|receiving| Waiting::from(&receiving.end)).collect());
-        engine.wait_any_word(&waiting, || all.iter().position(|receiving| receiving.tells(receiving.word().load())))
+        first.end.check("wait_any")?;
+        let peers: Vec<_> = all.iter().map(|inlet| inlet.end.peer).collect();
+        let waiting = Waiting { group: first.end.group(), sends: false, peers: &peers };
+        first.end.engine().wait_any_word(&waiting, || all.iter().position(|inlet| inlet.tells(inlet.word().load())))
     })
-}
-
-/// The wait for one of several channels.
-struct AnyOf<'a>(Vec<Waiting<'a>>);
-
-impl Waiter for AnyOf<'_> {
-    fn operation(&self) -> String {
-        self.0.iter().map(Waiting::name).collect::<Vec<_>>().join(" or ")
-    }
-    fn missing(&self) -> String {
-        "a message of one of them".into()
-    }
-    fn object(&self) -> String {
-        self.operation()
-    }
-    fn awaits(&self) -> Option<usize> {
-        let first = self.0[0].awaits();
-        first.filter(|_| self.0.iter().all(|waiting| waiting.awaits() == first))
-    }
-    fn awaits_anybody(&self) -> bool {
-        self.awaits().is_none()
-    }
-    fn hopeless(&self) -> Option<Error> {
-        let mut all = self.0.iter().map(Waiting::hopeless);
-        let first = all.next().flatten()?;
-        all.all(|other| other.is_some()).then_some(first)
-    }
-    fn place(&self, rank: usize) -> String {
-        self.0[0].place(rank)
-    }
 }
 
 impl<T: Element> Arrived<'_, T> {
@@ -187,13 +140,13 @@ impl<T: Element> Deref for Arrived<'_, T> {
 
     #[inline]
     fn deref(&self) -> &[T] {
-        self.receiving.slice()
+        self.0.slice()
     }
 }
 
 impl<T: Element> Drop for Arrived<'_, T> {
     fn drop(&mut self) {
         // A credit that failed is told by the next fence; a job that is over needs none.
-        let _ = self.receiving.give_back();
+        let _ = self.0.give_back();
     }
 }

@@ -24,9 +24,9 @@ use crate::{
 };
 
 pub use self::{
-    connect::{Ends, InletEnd, OutletEnd, from, to},
-    inlet::{Arrived, Inlet, wait_any},
-    outlet::Outlet,
+    connect::{Connected, Ends, InletEnd, OutletEnd, from, to},
+    inlet::{Arrived, wait_any},
+    slot::{Inlet, Outlet},
 };
 
 /// Options of channels; see [`Group::channels`].
@@ -67,7 +67,7 @@ impl<'g> Channels<'g> {
         self,
         outlets: O,
         inlets: I,
-    ) -> Result<(O::Of<Outlet<T>>, I::Of<Inlet<T>>)> {
+    ) -> Result<Connected<T, O, I>> {
         crate::calls::located(move || connect::connect(&self, outlets, inlets))
     }
 }
@@ -106,52 +106,56 @@ impl Group {
         &self,
         outlets: O,
         inlets: I,
-    ) -> Result<(O::Of<Outlet<T>>, I::Of<Inlet<T>>)> {
+    ) -> Result<Connected<T, O, I>> {
         Channels::new(self).open(outlets, inlets)
     }
 }
 
-/// A wait of one end for the other.
-struct Waiting<'a> {
-    group: &'a Group,
+/// The rank at the other end of a channel, and the tag.
+#[derive(Clone, Copy, Debug)]
+struct Peer {
     rank: usize,
     tag: u64,
+}
+
+/// A wait for a free slot of a channel, or for a message of one of some channels.
+struct Waiting<'a> {
+    group: &'a Group,
     sends: bool,
+    peers: &'a [Peer],
 }
 
 impl<'a> Waiting<'a> {
-    fn to<T: Element>(end: &'a slot::End<T>) -> Self {
-        Waiting { group: end.group(), rank: end.group().rank_of(end.other), tag: end.tag, sends: true }
-    }
-
-    fn from<T: Element>(end: &'a slot::End<T>) -> Self {
-        Waiting { sends: false, ..Self::to(end) }
-    }
-
-    fn name(&self) -> String {
-        format!("channel {} {} rank {}", self.tag, if self.sends { "to" } else { "from" }, self.rank)
+    fn new<T: Element>(end: &'a slot::End<T>, sends: bool) -> Self {
+        Waiting { group: end.group(), sends, peers: std::slice::from_ref(&end.peer) }
     }
 }
 
 impl Waiter for Waiting<'_> {
     fn operation(&self) -> String {
-        if self.sends { format!("a put on {}", self.name()) } else { format!("a wait on {}", self.name()) }
+        let direction = if self.sends { "to" } else { "from" };
+        let name = |peer: &Peer| format!("channel {} {direction} rank {}", peer.tag, peer.rank);
+        self.peers.iter().map(name).collect::<Vec<_>>().join(" or ")
     }
     fn missing(&self) -> String {
-        let act = if self.sends { "has not given back any of the slots" } else { "has not sent the next message" };
-        format!("rank {} {act}", self.rank)
+        if self.sends { "a slot that was given back".into() } else { "the next message".into() }
     }
     fn object(&self) -> String {
-        if self.sends { format!("a free slot of {}", self.name()) } else { self.name() }
+        format!("{} of {}", if self.sends { "a free slot" } else { "a message" }, self.operation())
     }
     fn awaits(&self) -> Option<usize> {
-        Some(self.rank)
+        let rank = self.peers[0].rank;
+        self.peers.iter().all(|peer| peer.rank == rank).then_some(rank)
+    }
+    fn awaits_anybody(&self) -> bool {
+        self.awaits().is_none()
     }
     fn hopeless(&self) -> Option<Error> {
-        self.group.has_ended(self.rank).then(|| Error::Deadlock {
+        let rank = self.peers[0].rank;
+        self.peers.iter().all(|peer| self.group.has_ended(peer.rank)).then(|| Error::Deadlock {
             rank: self.group.inner.engine().rank(),
             operation: self.operation().into(),
-            cause: format!("rank {} has ended", self.rank),
+            cause: format!("rank {rank} has ended"),
         })
     }
     fn place(&self, rank: usize) -> String {

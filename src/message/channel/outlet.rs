@@ -1,50 +1,34 @@
-//! The sender's end of a channel.
+//! What a program does with the sender's end of a channel.
 
 use ndarray::{ArrayView, Dimension};
 
-use super::{Waiting, slot::Sending};
+use super::{Outlet, Waiting};
 use crate::{
     calls::located,
     element::Element,
     error::{Error, Result},
 };
 
-/// The sender's end of a channel; see [`Group::channels`](crate::Group::channels).
-#[derive(Debug)]
-pub struct Outlet<T> {
-    sending: Sending<T>,
-}
-
 impl<T: Element> Outlet<T> {
-    pub(super) fn new(sending: Sending<T>) -> Self {
-        Outlet { sending }
-    }
-
     /// The member that the channel leads to.
     #[must_use]
     pub fn member(&self) -> usize {
-        self.sending.end.other
+        self.end.other
     }
 
     /// The channel's tag.
     #[must_use]
     pub fn tag(&self) -> u64 {
-        self.sending.end.tag
+        self.end.peer.tag
     }
 
-    /// The length of the longest message, in elements.
-    #[must_use]
-    pub fn most(&self) -> usize {
-        self.sending.end.most
-    }
-
-    /// Sends the elements of a view of any shape and strides, in the order of their indices, up to [`most`](Self::most) of them, or none.
+    /// Sends the elements of a view of any shape and strides, in the order of their indices, as many as the channel takes, or none.
     /// Waits while all slots have messages that the receiver has not given back. One-sided otherwise; on return the view may be reused.
     ///
     /// The receiver also sees everything that this rank put at it before.
     ///
     /// # Errors
-    /// More elements than `most`; a receiver that has ended; a deadlock; a put on this channel that failed; the end of the job.
+    /// More elements than the channel takes; a receiver that has ended; a deadlock; a put on this channel that failed; the end of the job.
     ///
     /// # Source
     /// CkDirect §3: `CkDirect_put`.
@@ -54,7 +38,7 @@ impl<T: Element> Outlet<T> {
         located(move || {
             let from = from.into();
             self.wait_free("put", from.len())?;
-            self.sending.put(&from)
+            self.send(&from)
         })
     }
 
@@ -70,7 +54,7 @@ impl<T: Element> Outlet<T> {
             if !self.look() {
                 return Ok(false);
             }
-            self.sending.put(&from).map(|()| true)
+            self.send(&from).map(|()| true)
         })
     }
 
@@ -83,7 +67,7 @@ impl<T: Element> Outlet<T> {
     pub fn fill<R>(&mut self, len: usize, write: impl FnOnce(&mut [T]) -> R) -> Result<R> {
         located(move || {
             self.wait_free("fill", len)?;
-            self.sending.fill(len, write)
+            self.write(len, write)
         })
     }
 
@@ -99,31 +83,34 @@ impl<T: Element> Outlet<T> {
         })
     }
 
+    #[inline]
     fn check(&self, operation: &'static str, len: usize) -> Result<()> {
-        let end = &self.sending.end;
-        end.engine().check(operation)?;
-        if len > end.most {
-            let (channel, most) = (Waiting::to(end).name(), end.most);
-            return Err(Error::argument(operation, format_args!("{len} elements on {channel}, which takes up to {most}")));
-        }
-        self.sending.check()
-    }
-
-    fn wait_free(&mut self, operation: &'static str, len: usize) -> Result<()> {
-        self.check(operation, len)?;
-        if self.sending.is_free() {
+        self.end.check(operation)?;
+        if len <= self.end.most && self.is_sound() {
             return Ok(());
         }
-        let sending = &self.sending;
-        let engine = sending.end.engine();
-        engine.wait_word(sending.credit(), &Waiting::to(&sending.end), |credit| sending.suffices(credit))
+        let (peer, most) = (self.end.peer, self.end.most);
+        let why = match self.is_sound() {
+            true => format!("{len} elements, and it takes up to {most}"),
+            false => "a put on it failed and may still arrive, so it cannot be used any more".to_owned(),
+        };
+        Err(Error::argument(operation, format_args!("channel {} to rank {}: {why}", peer.tag, peer.rank)))
+    }
+
+    #[inline]
+    fn wait_free(&mut self, operation: &'static str, len: usize) -> Result<()> {
+        self.check(operation, len)?;
+        if self.is_free() {
+            return Ok(());
+        }
+        self.end.engine().wait_word(self.credit(), &Waiting::new(&self.end, true), |credit| self.suffices(credit))
     }
 
     /// Whether a slot is free, after a look at what has come.
     fn look(&mut self) -> bool {
-        self.sending.is_free() || {
-            self.sending.end.engine().progress();
-            self.sending.is_free()
+        self.is_free() || {
+            self.end.engine().progress();
+            self.is_free()
         }
     }
 }

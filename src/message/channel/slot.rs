@@ -18,16 +18,16 @@
 //!
 //! So while one of them has a slice into a slot, nobody else, in any process, accesses the slot:
 //!
-//! 1. A channel has one [`Sending`] and one [`Receiving`]. Creation pairs them, refuses two with the same ranks and tag, and neither is `Clone`
+//! 1. A channel has one [`Outlet`] and one [`Inlet`]. Creation pairs them, refuses two with the same ranks and tag, and neither is `Clone`
 //!    (`connect`). No other code knows where the slots are: the block belongs to the channels of one creation.
-//! 2. [`Sending::slice`] and what puts take `&mut self` and look at the credit first. [`Receiving`] has a message between
-//!    [`arrived`](Receiving::arrived) and [`give_back`](Receiving::give_back); its slice borrows it, and `give_back` takes `&mut self`, so no
-//!    slice outlives it. A guard that is forgotten keeps its message until the next look.
+//! 2. What writes takes the outlet `&mut` and looks at the credit first. An inlet has a message between `take` and `give_back`; its slice
+//!    borrows the inlet, and `give_back` takes it `&mut`, so no slice outlives it. A guard that is forgotten keeps its message until the next
+//!    `take`.
 //! 3. Each edge orders: the word is stored (Release) or put by an operation after its data, and loaded (Acquire) before the slice is made.
 //!    The credit is stored after the last read of the slice, and loaded before the slot is written.
 //! 4. The lap tells a new word from the one before it: a word is at most one lap behind, because the sender waits for the credit. Words
 //!    and credits are zero when the channel is created, and the first lap is 1.
-//! 5. A put that failed may still land. After a failure the sender never owns a slot again ([`Sending::check`]).
+//! 5. A put that failed may still land. After a failure the sender never owns a slot again (`Outlet::is_sound`).
 //! 6. The block is freed when all members have dropped its channels, after fences (`sync::reclaim`). Puts and credits are puts that a
 //!    fence completes, so none lands in memory that is used again. When the job ends the memory stays as long as a channel's group.
 //! 7. A process that a rank forks has no segments: its copies of slices fault, as those of epochs do (`array::epoch`).
@@ -37,6 +37,7 @@ use std::{marker::PhantomData, sync::Arc};
 
 use ndarray::{ArrayView, Dimension};
 
+use super::Peer;
 use crate::{
     comm::{
         WaitWord,
@@ -44,7 +45,7 @@ use crate::{
     },
     element::Element,
     error::{Error, Result},
-    memory::{buffer::Source, part::Part},
+    memory::{buffer::Source, segments::Segment},
     sync::{Group, Kind},
 };
 
@@ -67,30 +68,24 @@ impl Drop for Block {
     }
 }
 
-/// The slots of a channel, as bytes of the receiver's segment.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Slots {
-    pub(super) count: u32,
-    /// The first word, and the distance of the next.
-    pub(super) word: usize,
-    pub(super) word_step: usize,
-    /// The same of data.
-    pub(super) data: usize,
-    pub(super) data_step: usize,
-}
-
-/// Both ends of a channel know it so.
+/// What both ends of a channel know.
 #[derive(Debug)]
 pub(super) struct End<T> {
     pub(super) block: Arc<Block>,
-    /// The member at the other end.
+    /// The rank at the other end, its number in the group, and the tag.
+    pub(super) peer: Peer,
     pub(super) other: usize,
-    pub(super) tag: u64,
-    /// Elements that a slot holds.
+    /// Elements that a slot holds, and the number of slots.
     pub(super) most: usize,
-    pub(super) slots: Slots,
-    /// The word in the sender's segment.
+    pub(super) slots: u32,
+    /// The first word and the first data in the receiver's segment, and from each to the next.
+    pub(super) word: [usize; 2],
+    pub(super) data: [usize; 2],
+    /// The credit in the sender's segment.
     pub(super) credit: usize,
+    /// This rank's segment, and the other's if it is mapped.
+    pub(super) near: Segment,
+    pub(super) far: Option<Segment>,
     pub(super) label: Label,
     pub(super) element: PhantomData<fn() -> T>,
 }
@@ -104,31 +99,36 @@ impl<T: Element> End<T> {
         self.group().inner.engine()
     }
 
-    /// A word of this rank's own.
-    fn own_word(&self, offset: usize) -> &WaitWord {
-        let inner = &self.group().inner;
-        inner.segments.own_word(inner.engine().conduit().segment(), offset)
+    /// An error once the job is over.
+    #[inline]
+    pub(super) fn check(&self, operation: &'static str) -> Result<()> {
+        if self.group().inner.segments.over() { Err(self.engine().over(operation)) } else { Ok(()) }
     }
 
-    /// The data of a slot in the other member's segment, if that is mapped.
-    fn mapped(&self, slot: u32, len: usize) -> Option<Part<'_, T>> {
-        self.group().inner.segments.part(self.other, self.slots.data + slot as usize * self.slots.data_step, len)
+    #[inline]
+    fn word_of(&self, slot: u32) -> usize {
+        self.word[0] + slot as usize * self.word[1]
     }
 
-    /// Sets a word of the other member after all that this rank put there; before it come `bytes`, if that member is not mapped.
-    fn set(&self, (word, value): (usize, u32), (to, bytes): (usize, &[u8])) -> Result<()> {
+    #[inline]
+    fn data_of(&self, slot: u32) -> usize {
+        self.data[0] + slot as usize * self.data[1]
+    }
+
+    /// The other rank's segment, if it is mapped: what is stored there next is seen after all that this rank put there.
+    #[inline]
+    fn mapped(&self) -> Result<Option<&Segment>> {
         let inner = &self.group().inner;
-        let rank = inner.rank_of(self.other);
-        let Some(mapped) = inner.segments.word(self.other, word) else {
-            return inner.engine().put_and_announce(rank, to, bytes, (word, value), &self.label);
-        };
-        // What went by the network is not ordered before a store.
-        if !inner.mapped {
-            inner.engine().fence(Some(rank), &self.label)?;
+        if self.far.is_some() && !inner.mapped {
+            // What went by the network is not ordered before a store.
+            inner.engine().fence(Some(self.peer.rank), &self.label)?;
         }
-        mapped.store(value);
-        mapped.wake();
-        Ok(())
+        Ok(self.far.as_ref())
+    }
+
+    /// Puts bytes at the other rank, which is not mapped, and sets a word there, after all that this rank put there.
+    fn put(&self, to: usize, bytes: &[u8], word: (usize, u32)) -> Result<()> {
+        self.engine().put_and_announce(self.peer.rank, to, bytes, word, &self.label)
     }
 }
 
@@ -157,35 +157,35 @@ impl Turn {
     }
 }
 
-/// The sender's side.
+/// The sender's end of a channel; see [`Group::channels`].
 #[derive(Debug)]
-pub(super) struct Sending<T> {
+pub struct Outlet<T> {
     pub(super) end: End<T>,
     turn: Turn,
     /// Messages put, and those that were given back when last looked; they wrap.
     sent: u32,
     freed: u32,
-    /// What is written where the receiver is not mapped and the data are not one run.
+    /// Where `write` writes what cannot be written where it will be read.
     packed: Vec<T>,
     failed: bool,
 }
 
-impl<T: Element> Sending<T> {
+impl<T: Element> Outlet<T> {
     pub(super) fn new(end: End<T>) -> Self {
-        Sending { end, turn: Turn::FIRST, sent: 0, freed: 0, packed: Vec::new(), failed: false }
+        Outlet { end, turn: Turn::FIRST, sent: 0, freed: 0, packed: Vec::new(), failed: false }
     }
 
     /// The word that ends a wait for a free slot.
     pub(super) fn credit(&self) -> &WaitWord {
-        self.end.own_word(self.end.credit)
+        self.end.near.word(self.end.credit)
     }
 
     /// Returns true if a credit leaves a slot free.
     pub(super) fn suffices(&self, credit: u32) -> bool {
-        self.sent.wrapping_sub(credit) < self.end.slots.count
+        self.sent.wrapping_sub(credit) < self.end.slots
     }
 
-    /// Returns true if the next slot is free. The credit is looked at only if it was not when last looked at.
+    /// Returns true if the next slot is free. The credit is looked at only if none was free when last looked at.
     #[inline]
     pub(super) fn is_free(&mut self) -> bool {
         if !self.suffices(self.freed) {
@@ -194,79 +194,81 @@ impl<T: Element> Sending<T> {
         self.suffices(self.freed)
     }
 
-    /// An error after a put that failed.
-    pub(super) fn check(&self) -> Result<()> {
-        if !self.failed {
-            return Ok(());
-        }
-        let what = "a put on this channel failed, and its message may still arrive: the channel cannot be used any more";
-        Err(Error::argument("put", what))
+    /// Returns true if no put has failed.
+    pub(super) fn is_sound(&self) -> bool {
+        !self.failed
     }
 
-    /// Puts the elements of a view, in the order of their indices.
-    ///
-    /// # Panics
-    /// If no slot is free.
-    pub(super) fn put<D: Dimension>(&mut self, view: &ArrayView<'_, T, D>) -> Result<()> {
-        assert!(self.is_free(), "a slot that is not free");
-        let len = view.len();
-        if let Some(part) = self.end.mapped(self.turn.slot, len) {
+    /// Puts the elements of a view, in the order of their indices, into the next slot, which must be free.
+    #[inline]
+    pub(super) fn send<D: Dimension>(&mut self, view: &ArrayView<'_, T, D>) -> Result<()> {
+        let (data, word, value) = self.begin(view.len());
+        if let Some(far) = self.end.mapped()? {
+            let (part, word) = (far.part(data, view.len()), far.word(word));
             match view.as_slice() {
                 Some(slice) => part.write_slice(0, slice),
                 None => part.write(0, &row_major(view.raw_dim()), &Source::whole(view)),
             }
-            return self.tell(len, &[]);
+            word.publish(value);
+        } else if let Some(slice) = view.as_slice() {
+            self.put_far(data, slice, (word, value))?;
+        } else {
+            let packed: Vec<T> = view.iter().copied().collect();
+            self.put_far(data, &packed, (word, value))?;
         }
-        if let Some(slice) = view.as_slice() {
-            return self.tell(len, slice);
-        }
-        let mut packed = std::mem::take(&mut self.packed);
-        packed.clear();
-        packed.extend(view.iter());
-        let told = self.tell(len, &packed);
-        self.packed = packed;
-        told
+        self.advance();
+        Ok(())
     }
 
-    /// Puts a message that `write` writes: into the slot if that is mapped, else into memory that is kept.
-    ///
-    /// # Panics
-    /// If no slot is free.
-    pub(super) fn fill<R>(&mut self, len: usize, write: impl FnOnce(&mut [T]) -> R) -> Result<R> {
-        assert!(self.is_free(), "a slot that is not free");
-        if let Some(part) = self.end.mapped(self.turn.slot, len) {
-            // SAFETY: the essay: the slot is the sender's until `tell`, and `self` is borrowed exclusively.
-            let value = write(unsafe { part.exclusive() });
-            return self.tell(len, &[]).map(|()| value);
-        }
-        let mut packed = std::mem::take(&mut self.packed);
-        if packed.len() < len {
-            // Fresh memory is zero without a pass over it.
-            packed = bytemuck::zeroed_vec(self.end.most);
-        }
-        let value = write(&mut packed[..len]);
-        let told = self.tell(len, &packed[..len]);
-        self.packed = packed;
-        told.map(|()| value)
+    /// Puts a message that `write` writes: into the slot, which must be free, if that is mapped, else into memory that is kept.
+    #[inline]
+    pub(super) fn write<R>(&mut self, len: usize, write: impl FnOnce(&mut [T]) -> R) -> Result<R> {
+        let (data, word, value) = self.begin(len);
+        let written = if let Some(far) = self.end.mapped()? {
+            let (part, word) = (far.part(data, len), far.word(word));
+            // SAFETY: the essay: the slot is the sender's until its word is set, and `self` is borrowed exclusively.
+            let written = write(unsafe { part.exclusive() });
+            word.publish(value);
+            written
+        } else {
+            let mut packed = std::mem::take(&mut self.packed);
+            if packed.len() < len {
+                // Fresh memory is zero without a pass over it.
+                packed = bytemuck::zeroed_vec(self.end.most);
+            }
+            let written = write(&mut packed[..len]);
+            let put = self.put_far(data, &packed[..len], (word, value));
+            self.packed = packed;
+            put.map(|()| written)?
+        };
+        self.advance();
+        Ok(written)
     }
 
-    /// Sets the word of a message whose data are in the slot, or go along.
-    fn tell(&mut self, len: usize, data: &[T]) -> Result<()> {
-        let (end, slot) = (&self.end, self.turn.slot as usize);
-        let (word, to) = (end.slots.word + slot * end.slots.word_step, end.slots.data + slot * end.slots.data_step);
-        let inner = &end.group().inner;
+    /// Where a message goes, its word, and what that will hold. The caller stores the word right behind the data: meanwhile the receiver,
+    /// which looks at the word, takes their line away once more.
+    #[inline]
+    fn begin(&mut self, len: usize) -> (usize, usize, u32) {
+        assert!(self.is_free() && self.is_sound());
+        let (end, inner) = (&self.end, &self.end.group().inner);
         if inner.job.counts.is_some() {
             inner.count(Kind::Put, end.other, len * size_of::<T>());
             inner.count(Kind::Signal, end.other, size_of::<u32>());
         }
+        (end.data_of(self.turn.slot), end.word_of(self.turn.slot), self.turn.word(len))
+    }
+
+    fn put_far(&mut self, data: usize, elements: &[T], word: (usize, u32)) -> Result<()> {
         self.failed = true;
-        end.set((word, self.turn.word(len)), (to, bytemuck::cast_slice(data)))?;
+        self.end.put(data, bytemuck::cast_slice(elements), word)?;
         self.failed = false;
-        self.turn = self.turn.next(self.end.slots.count);
-        self.sent = self.sent.wrapping_add(1);
-        // Now, while this rank goes on, rather than in the way of the next put.
-        self.is_free();
         Ok(())
+    }
+
+    #[inline]
+    fn advance(&mut self) {
+        self.turn = self.turn.next(self.end.slots);
+        self.sent = self.sent.wrapping_add(1);
     }
 }
 
@@ -280,25 +282,26 @@ fn row_major<D: Dimension>(shape: D) -> D {
     strides
 }
 
-/// The receiver's side.
+/// The receiver's end of a channel; see [`Group::channels`].
 #[derive(Debug)]
-pub(super) struct Receiving<T> {
+pub struct Inlet<T> {
     pub(super) end: End<T>,
     turn: Turn,
     /// Messages given back; wraps.
     read: u32,
     /// The length of the message that this rank has.
-    arrived: Option<usize>,
+    taken: Option<usize>,
 }
 
-impl<T: Element> Receiving<T> {
+impl<T: Element> Inlet<T> {
     pub(super) fn new(end: End<T>) -> Self {
-        Receiving { end, turn: Turn::FIRST, read: 0, arrived: None }
+        Inlet { end, turn: Turn::FIRST, read: 0, taken: None }
     }
 
     /// The word that ends a wait for the next message.
+    #[inline]
     pub(super) fn word(&self) -> &WaitWord {
-        self.end.own_word(self.end.slots.word + self.turn.slot as usize * self.end.slots.word_step)
+        self.end.near.word(self.end.word_of(self.turn.slot))
     }
 
     /// Returns true if a word tells of the next message.
@@ -307,35 +310,44 @@ impl<T: Element> Receiving<T> {
     }
 
     /// Takes the next message, if it has arrived. A message that this rank still has goes back.
-    pub(super) fn arrived(&mut self) -> Result<bool> {
+    #[inline]
+    pub(super) fn take(&mut self) -> Result<bool> {
         self.give_back()?;
         let Some(len) = self.turn.length(self.word().load()) else { return Ok(false) };
         if len > self.end.most {
-            let what = format_args!("a message of {len} elements where {} are possible: memory was damaged", self.end.most);
-            return Err(Error::argument("wait", what));
+            return Err(Error::argument("wait", format_args!("a message of {len} elements: memory was damaged")));
         }
-        self.arrived = Some(len);
+        self.taken = Some(len);
+        if let Some(far) = &self.end.far {
+            // The line of the credit comes while the message is read. The credit would wait for it otherwise, and behind it the answer:
+            // 160 ns for 100 bytes in place of 110, where a line takes 80 (Zen 4).
+            far.part::<u64>(self.end.credit, 1).slot(0).prefetch_to_write();
+        }
         Ok(true)
     }
 
     /// The message that this rank has.
+    #[inline]
     pub(super) fn slice(&self) -> &[T] {
-        let (end, Some(len)) = (&self.end, self.arrived) else { return &[] };
-        let inner = &end.group().inner;
-        let at = end.slots.data + self.turn.slot as usize * end.slots.data_step;
-        let part = inner.segments.own_part(inner.engine().conduit().segment(), at, len);
+        let part = self.end.near.part(self.end.data_of(self.turn.slot), self.taken.unwrap_or(0));
         // SAFETY: the essay: the word was seen, and the credit is set by a call that needs `self` exclusively.
         unsafe { part.shared() }
     }
 
     /// Gives the slot of the message back to the sender, if this rank has one.
+    #[inline]
     pub(super) fn give_back(&mut self) -> Result<()> {
-        if self.arrived.take().is_none() {
+        if self.taken.take().is_none() {
             return Ok(());
         }
-        self.turn = self.turn.next(self.end.slots.count);
+        self.turn = self.turn.next(self.end.slots);
         self.read = self.read.wrapping_add(1);
-        self.end.set((self.end.credit, self.read), (self.end.credit, &[]))
+        let credit = self.end.credit;
+        match self.end.mapped()? {
+            Some(far) => far.word(credit).publish(self.read),
+            None => self.end.put(credit, &[], (credit, self.read))?,
+        }
+        Ok(())
     }
 }
 

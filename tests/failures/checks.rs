@@ -33,6 +33,7 @@ const FAIL: &[(&str, &[&str], &[&str])] = &[
     ("killed_in_sync", PROCESSES, &["rank 1", "SIGKILL"]),
     ("killed_in_lock", PROCESSES, &["rank 1", "SIGKILL"]),
     ("killed_holding_a_lock", PROCESSES, &["rank 1", "SIGKILL"]),
+    ("killed_in_wait_on_a_channel", PROCESSES, &["rank 1", "SIGKILL"]),
     ("killed_in_signal", PROCESSES, &["rank 1", "SIGKILL"]),
     ("killed_computing", PROCESSES, &["rank 1", "SIGKILL"]),
     ("killed_while_all_compute", PROCESSES, &["rank 1", "SIGKILL"]),
@@ -46,6 +47,22 @@ const FAIL: &[(&str, &[&str], &[&str])] = &[
     ("returns_an_error", BOTH, &["Error: rank 1", "returned an error", "the culprit's own words"]),
     ("returns_while_others_sync", BOTH, &["do not agree", "the end of the job", "sync"]),
     ("returns_while_others_meet_in_a_group", BOTH, &["barrier", "has ended"]),
+    (
+        "wait_on_channels_in_a_ring",
+        BOTH,
+        &[
+            "rank 0 waits for a message of channel 6 from rank 2",
+            "rank 1 waits for a message of channel 6 from rank 0",
+            "rank 2 waits for a message of channel 6 from rank 1",
+        ],
+    ),
+    (
+        "put_on_full_channels",
+        BOTH,
+        &["rank 0 waits for a free slot of channel 8 to rank 1", "rank 2 waits for a free slot of channel 8 to rank 0"],
+    ),
+    ("wait_for_any_of_several_channels", BOTH, &["rank 1 waits for a message of channel 0 from rank 0 or channel 0 from rank 2"]),
+    ("returns_while_another_waits_on_a_channel", BOTH, &["channel 3 from rank 1", "rank 1 has ended"]),
     ("returns_while_another_waits_for_a_signal", BOTH, &["signal 0 (at 0, waiting for 1) forever: all other ranks have ended"]),
     (
         "returns_while_others_wait_for_a_signal",
@@ -155,6 +172,7 @@ const ENDS: &[&str] = &["killed_in_sync", "panics", "returns_while_others_sync",
 const BETWEEN_MACHINES: &[&str] = &[
     "wait_in_a_ring_of_groups",
     "takes_locks_in_opposite_orders",
+    "wait_on_channels_in_a_ring",
     "returns_while_another_waits_for_a_signal",
     "waits_for_a_lock_whose_holder_waits",
 ];
@@ -214,6 +232,13 @@ pub(crate) fn all() -> Vec<Case> {
         };
         cases.push(well("computes_long", &[], &[]));
         cases.push(well("computes_while_others_wait_in_groups", &[], &[]));
+        if runner::long() || network == "shared_memory" {
+            cases.push(well(
+                "a_channel_of_a_slow_rank",
+                &[],
+                &["has waited 10 s in channel 6 from rank 1 at tests/failures/waits.rs:"],
+            ));
+        }
         cases.push(well("a_second_thread_comes_late", &[], &[]));
         cases.push(well("another_thread_holds_the_lock", &[], &[]));
         // The table of statistics is no reason to wait for a rank that waits in vain.

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use global_arrays::prelude::*;
+use global_arrays::{channel, prelude::*};
 
 use crate::{
     runner::{Case, program},
@@ -54,6 +54,15 @@ const BODIES: &[(&str, Body)] = &[
             kill_soon();
         }
         signal.wait_at_least(0, 1)
+    }),
+    ("killed_in_wait_on_a_channel", |job| {
+        let other = |by| (job.rank() + by) % job.size();
+        let ([_out], [mut inlet]) =
+            job.channels([channel::to::<u8>(other(1), 0, 1)], [channel::from(other(job.size() - 1), 0)])?;
+        if job.rank() == CULPRIT {
+            kill_soon();
+        }
+        inlet.wait().map(drop)
     }),
     ("killed_computing", |job| {
         if job.rank() == CULPRIT {

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
-use global_arrays::prelude::*;
+use global_arrays::{
+    channel::{from, to, wait_any},
+    prelude::*,
+};
 
 use crate::programs::{CULPRIT, compute};
 
@@ -42,6 +45,36 @@ pub(crate) const BODIES: &[(&str, crate::programs::Body)] = &[
         first.sync()?;
         second.sync()?;
         job.sync()
+    }),
+    ("wait_on_channels_in_a_ring", |job| {
+        let (left, right) = ((job.rank() + job.size() - 1) % job.size(), (job.rank() + 1) % job.size());
+        let ([mut out], [mut inlet]) = job.channels([to(right, 6, 1)], [from(left, 6)])?;
+        inlet.wait()?;
+        out.put(&[1.0])
+    }),
+    ("put_on_full_channels", |job| {
+        let (left, right) = ((job.rank() + job.size() - 1) % job.size(), (job.rank() + 1) % job.size());
+        let ([mut out], [mut inlet]) = job.channels([to(right, 8, 1)], [from(left, 8)])?;
+        (0..3).try_for_each(|k| out.put(&[k]))?;
+        inlet.wait().map(drop)
+    }),
+    // Whoever waits for any of several is in a deadlock when all ranks wait.
+    ("wait_for_any_of_several_channels", |job| {
+        let others = || (0..job.size()).filter(|&rank| rank != job.rank());
+        let (mut out, mut inlets) = job.channels::<u8, _, _>(
+            others().map(|rank| to(rank, 0, 0)).collect::<Vec<_>>(),
+            others().map(|rank| from(rank, 0)).collect::<Vec<_>>(),
+        )?;
+        wait_any(&mut inlets)?;
+        out[0].put(&[0; 0])
+    }),
+    ("returns_while_another_waits_on_a_channel", |job| {
+        if job.rank() > CULPRIT {
+            return job.channels::<u8, _, _>([], []).map(|([], [])| ());
+        }
+        let other = 1 - job.rank();
+        let ([_out], [mut inlet]) = job.channels([to::<u8>(other, 3, 1)], [from(other, 3)])?;
+        if job.rank() == 0 { inlet.wait().map(drop) } else { Ok(()) }
     }),
     ("returns_while_another_waits_for_a_signal", |job| {
         let signal = Signal::new(job)?;
@@ -160,6 +193,20 @@ pub(crate) const BODIES: &[(&str, crate::programs::Body)] = &[
             pair.expect("a member").barrier()?;
             other.join().expect("no panic")
         })
+    }),
+    // Ranks 0 and 2 wait for rank 1, which computes for longer than any search for a deadlock takes, and then for each other.
+    ("a_channel_of_a_slow_rank", |job| {
+        let (left, right) = ((job.rank() + job.size() - 1) % job.size(), (job.rank() + 1) % job.size());
+        let ([mut out], [mut inlet]) = job.channels([to(right, 6, 1)], [from(left, 6)])?;
+        if job.rank() == CULPRIT {
+            compute(12.0);
+            out.put(&[left])?;
+        }
+        let came = inlet.wait()?[0];
+        if job.rank() != CULPRIT {
+            out.put(&[came])?;
+        }
+        job.sync()
     }),
     // Rank 0 publishes that it waits for rank 1 and is stopped. Rank 1 comes, goes on, and waits for rank 0 elsewhere.
     ("a_stopped_rank_is_late", |job| {

@@ -5,6 +5,7 @@
 //! a band of its own, or added to, by all anywhere; both give the same result in every order. Its bands may be read back by
 //! their writers, with whatever was written there in the round.
 
+mod channels;
 #[path = "../random/mod.rs"]
 mod random;
 #[path = "../runner/mod.rs"]
@@ -47,6 +48,14 @@ fn main() -> ExitCode {
                 }
             };
             cases.push(runner::case(format!("{network}::seeds_{first}_to_{}", first + batch - 1), body).within(600));
+            let body = move || {
+                for seed in first..first + batch {
+                    let ranks = Random::new(seed).between(1, 7);
+                    let run = runner::launch(network).ranks(ranks).run(|job| channels::program(job, seed));
+                    run.unwrap_or_else(|error: Error| panic!("seed {seed}, {ranks} ranks: {error}"));
+                }
+            };
+            cases.push(runner::case(format!("{network}::channels_{first}_to_{}", first + batch - 1), body).within(600));
         }
     }
     let starts = runner::launched::starts();
@@ -55,7 +64,7 @@ fn main() -> ExitCode {
         let (first, step) = (at as u64, starts.len());
         let body = move || {
             for seed in (first..seeds).step_by(step) {
-                let run = runner::launch(network).run(|job| program(job, seed));
+                let run = runner::launch(network).run(|job| program(job, seed).and_then(|()| channels::program(job, seed)));
                 run.unwrap_or_else(|error: Error| panic!("seed {seed}: {error}"));
             }
         };

@@ -1,6 +1,6 @@
 //! Dense arrays distributed over many processes. Any process can read, write or add to any part of an array at any time.
 //!
-//! **New here?** Read the [tutorial](guide::tutorial); it has eight short pages. The [cookbook](guide::cookbook) answers "how do I …?".
+//! **New here?** Read the [tutorial](guide::tutorial); it has nine short pages. The [cookbook](guide::cookbook) answers "how do I …?".
 //! [Coming from Global Arrays](guide::coming_from_ga) lists the equivalent of each GA call.
 //!
 //! # A program

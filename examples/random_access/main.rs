@@ -84,7 +84,7 @@ fn rank_main(job: &Job, arguments: &Arguments) -> Result<(), Error> {
     let start;
     match way {
         Way::Buckets => {
-            let exchange = Exchange::new(job, table)?;
+            let mut exchange = Exchange::new(job, table)?;
             job.sync()?;
             start = job.now();
             job.phase("updates", || words.owner_epoch(|part| exchange.run(part, progress)))??;

@@ -2,7 +2,7 @@
 //!
 //! | page | contents |
 //! |---|---|
-//! | [`tutorial`] | an introduction in eight short pages |
+//! | [`tutorial`] | an introduction in nine short pages |
 //! | [`cookbook`] | "how do I …?": programs to copy from |
 //! | [`virtual_cluster`] | your program on thousands of ranks of a modelled machine |
 //! | [`environment`] | the `GA_*` variables, and the limits of the library |

@@ -98,10 +98,12 @@
 //! # }
 //! ```
 //!
+//! Where the same two ranks hand over data again and again, [channels](super::channels) need less.
+//!
 //! # Collectives
 //!
 //! All members of a [`Group`](crate::Group) can [`broadcast`](crate::Group::broadcast), [`reduce`](crate::Group::reduce),
 //! [`all_reduce`](crate::Group::all_reduce), [`gather`](crate::Group::gather), [`all_gather`](crate::Group::all_gather) and
 //! [`all_to_all`](crate::Group::all_to_all) slices. Results are bitwise equal on all ranks.
 //!
-//! Next: [ghost cells](super::ghosts).
+//! Next: [channels](super::channels).

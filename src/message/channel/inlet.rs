@@ -50,7 +50,7 @@ impl<T: Element> Inlet<T> {
     /// ```
     ///
     /// # Source
-    /// CkDirect §3: the callback, and `CkDirect_ready` when the answer is dropped.
+    /// CkDirect §2: the callback, and `CkDirect_ready` when the answer is dropped.
     #[inline]
     #[track_caller]
     pub fn wait(&mut self) -> Result<Arrived<'_, T>> {
@@ -112,7 +112,7 @@ impl<T: Element> Inlet<T> {
 /// ```
 ///
 /// # Source
-/// `MPI_Waitany`; CkDirect §3: which callback is called.
+/// `MPI_Waitany`; CkDirect §2: which callback is called.
 #[track_caller]
 pub fn wait_any<T: Element, I: BorrowMut<Inlet<T>>>(inlets: &mut [I]) -> Result<usize> {
     located(move || {

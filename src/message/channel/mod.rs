@@ -100,7 +100,7 @@ impl Group {
     /// ```
     ///
     /// # Source
-    /// CkDirect §3: `CkDirect_createHandle`, `CkDirect_assocLocal`; MPI: `MPI_Send_init`, `MPI_Recv_init`.
+    /// CkDirect §2: `CkDirect_createHandle`, `CkDirect_assocLocal`; MPI: `MPI_Send_init`, `MPI_Recv_init`.
     #[track_caller]
     pub fn channels<T: Element, O: Ends<OutletEnd<T>>, I: Ends<InletEnd<T>>>(
         &self,
@@ -160,5 +160,78 @@ impl Waiter for Waiting<'_> {
     }
     fn place(&self, rank: usize) -> String {
         self.group.place(rank)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+    use crate::{
+        Launch,
+        comm::{
+            kit::mutex::count,
+            testing::watched::{Asked, Lists, Watched},
+        },
+    };
+
+    /// Between two ranks that wait for each other as long as it takes: the slow paths too.
+    #[test]
+    fn a_message_takes_no_lock_and_no_memory_where_ranks_are_mapped() {
+        let cost = Mutex::default();
+        Launch::new()
+            .network("threads")
+            .ranks(2)
+            .run(|job| {
+                let other = 1 - job.rank();
+                let ([mut out], [mut inlet]) = job.channels([to::<u64>(other, 0, 100)], [from(other, 0)])?;
+                let mut exchange = |times: usize| {
+                    (0..times).try_for_each(|k| {
+                        out.put(&[7; 100][..k % 100])?;
+                        out.fill(k % 100, |slot| slot.fill(8))?;
+                        assert_eq!(*inlet.wait()?, [7; 100][..k % 100]);
+                        inlet.wait().map(drop)
+                    })
+                };
+                exchange(1)?;
+                let before = count::so_far();
+                exchange(200)?;
+                let after = count::so_far();
+                if job.rank() == 0 {
+                    *cost.lock().unwrap() = Some((after.0 - before.0, after.1 - before.1));
+                }
+                job.sync()
+            })
+            .unwrap();
+        assert_eq!(cost.into_inner().unwrap(), Some((0, 0)), "locks and allocations");
+    }
+
+    /// Over a network with signals. A view of any strides is packed.
+    #[test]
+    fn a_message_is_one_operation_and_so_is_a_credit() {
+        let (lists, seen) = (Lists::new(2), Mutex::default());
+        let body = |job: &crate::Job| {
+            let ([mut out], [mut inlet]) = job.channels([to::<u16>(1 - job.rank(), 0, 9)], [from(1 - job.rank(), 0)])?;
+            job.sync()?;
+            lists.take(job.rank());
+            let view = ndarray::Array2::<u16>::zeros((3, 3));
+            out.put(view.t())?;
+            out.fill(2, |_| {})?;
+            job.barrier()?;
+            inlet.wait()?;
+            if job.rank() == 0 {
+                *seen.lock().unwrap() = lists.take(0);
+            }
+            job.sync()
+        };
+        let limit = |_: &mut crate::comm::Capabilities| {};
+        let conduit = |member| Watched::conduit(member, lists.clone(), limit);
+        Launch::new().ranks(2).timeout(30.0).run_over(conduit, body).unwrap();
+        let signals = seen.into_inner().unwrap();
+        let signals: Vec<_> = signals.into_iter().filter(|asked| matches!(asked, Asked::Signal(_))).collect();
+        // The barrier's lines among them.
+        assert!(signals.starts_with(&[Asked::Signal(18), Asked::Signal(4)]), "{signals:?}");
+        assert!(signals.ends_with(&[Asked::Signal(0)]), "{signals:?}");
     }
 }

@@ -31,7 +31,7 @@ impl<T: Element> Outlet<T> {
     /// More elements than the channel takes; a receiver that has ended; a deadlock; a put on this channel that failed; the end of the job.
     ///
     /// # Source
-    /// CkDirect §3: `CkDirect_put`.
+    /// CkDirect §2: `CkDirect_put`.
     #[inline]
     #[track_caller]
     pub fn put<'v, D: Dimension>(&mut self, from: impl Into<ArrayView<'v, T, D>>) -> Result<()> {

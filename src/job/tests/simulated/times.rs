@@ -1,6 +1,7 @@
 //! What operations and computing take in virtual time, in closed forms.
 
 use super::*;
+use crate::channel::{Channels, from, to};
 
 #[test]
 fn a_ping_pong_takes_its_overhead_latency_and_bytes() {
@@ -262,6 +263,52 @@ fn hollow_arrays_take_time_but_no_memory() {
             // At the same place.
             let b = GlobalArray::<u8, Ix1>::builder(job, [2 * n]).fill(3).create()?;
             b.put(s![n * (1 - job.rank())..n * (2 - job.rank())], &ndarray::Array1::from_elem(n, 5))?;
+            job.sync()?;
+            assert!(b.get(..)?.iter().all(|&value| value == 5));
+            job.sync()
+        };
+        launch.run(body).unwrap();
+        taken.into_inner().unwrap()
+    };
+    let (full, hollow) = (time(Computing::Declared, true), time(Computing::Skip, true));
+    assert_eq!(full.0, hollow.0);
+    assert!(full.1 >= n as u64 && hollow.1 < n as u64, "{full:?}, {hollow:?}");
+    assert_eq!(time(Computing::Skip, false).1, full.1);
+}
+
+/// Messages of hollow channels take the time of others and bring their lengths, and no memory is used for them.
+#[test]
+fn hollow_channels_take_time_but_no_memory() {
+    let machine = MachineFile::new("hollow_channels");
+    let n = 1_000_000_usize;
+    let time = |computing, hollow: bool| {
+        let launch = over(machine.model().computing(computing), 2).heap(1 << 30);
+        let taken = Mutex::new((Duration::ZERO, 0));
+        let body = |job: &Job| {
+            let channels = if hollow { Channels::new(job).hollow() } else { Channels::new(job) };
+            let other = 1 - job.rank();
+            let ([mut out], [mut inlet]) = channels.open([to::<u8>(other, 0, n)], [from(other, 0)])?;
+            job.sync()?;
+            let committed = job.memory().committed;
+            let begin = job.now();
+            for round in 0..40 {
+                let len = n / 40 * round;
+                out.fill(len, |slot| {
+                    if !job.simulation().skips() {
+                        slot.fill(3)
+                    }
+                })?;
+                let arrived = inlet.wait()?;
+                assert_eq!(arrived.len(), len);
+                assert!(arrived.iter().take(10).all(|&value| (value == 3) != job.simulation().skips()));
+            }
+            if job.rank() == 0 {
+                *taken.lock().unwrap() = (job.now() - begin, committed);
+            }
+            drop((out, inlet));
+            // At the same place.
+            let b = GlobalArray::<u8, Ix1>::builder(job, [2 * n]).fill(3).create()?;
+            b.put(s![n * other..n * (1 + other)], &ndarray::Array1::from_elem(n, 5))?;
             job.sync()?;
             assert!(b.get(..)?.iter().all(|&value| value == 5));
             job.sync()

@@ -5,49 +5,38 @@
 //! dissemination: D. Hensgen, R. Finkel, U. Manber, *Two algorithms for barrier synchronization*, Int. J. Parallel Program. 17(1), 1988). If p is
 //! no power of two some messages are combined twice, which does not matter.
 //!
-//! Each rank has a place for each round, in two slots, for calls of even and of odd number. Nobody has to say that one is free: a call ends when
-//! something has come of every member, and that was sent after the member had ended the call before.
+//! Each round has a channel of two slots, for calls of even and of odd number. Nobody waits for a free one: a call ends when something has come
+//! of every member, and that was sent after the member had ended the call before.
 
-use global_arrays::prelude::*;
-use ndarray::{ArrayView1, ArrayViewMut1};
+use global_arrays::{
+    channel::{Channels, Inlet, Outlet, from, to},
+    prelude::*,
+};
 
 use crate::axis::Axis;
 use crate::panel::{Team, combine, message_len};
 
 /// See the module's essay.
 pub(crate) struct Column {
-    /// Members, and which is this one.
+    /// Members.
     size: usize,
-    me: usize,
-    /// The rank of member 0, and how far the next ones are.
-    first: usize,
-    step: usize,
-    slots: Option<GlobalArray<f64, Ix2>>,
-    /// Words of a slot.
-    slot: usize,
     /// One for each round.
-    there: Signal,
-    calls: usize,
-    received: Vec<f64>,
+    outlets: Vec<Outlet<f64>>,
+    inlets: Vec<Inlet<f64>>,
     skips: bool,
 }
 
 impl Column {
     /// Collective over the job. Ranks are numbered row by row of the grid.
     pub(crate) fn new(job: &Job, rows: Axis, columns: Axis) -> Result<Self, Error> {
-        let (size, ranks) = (rows.processes, job.size());
-        let rounds = size.next_power_of_two().ilog2() as usize;
-        let slot = rounds * message_len(rows.block);
-        let slots = (size > 1)
-            .then(|| GlobalArray::builder(job, [ranks, 2 * slot]).grid([ranks, 1]).name("pivots").hollow().create())
-            .transpose()?;
-        let there = Signal::with_count(job, rounds.max(1))?;
-        let (me, first, step) = (rows.me, columns.me, columns.processes);
-        Ok(Column { size, me, first, step, slots, slot, there, calls: 0, received: Vec::new(), skips: job.simulation().skips() })
-    }
-
-    fn rank(&self, member: usize) -> usize {
-        self.first + member * self.step
+        let (size, most) = (rows.processes, message_len(rows.block));
+        let rank = |member: usize| member % size * columns.processes + columns.me;
+        let rounds = || (0..).map(|round| (round, 1 << round)).take_while(|&(_, here)| here < size);
+        let (outlets, inlets) = Channels::new(job).hollow().open(
+            rounds().map(|(round, here)| to(rank(rows.me + size - here), round, most)).collect::<Vec<_>>(),
+            rounds().map(|(round, here)| from(rank(rows.me + here), round)).collect::<Vec<_>>(),
+        )?;
+        Ok(Column { size, outlets, inlets, skips: job.simulation().skips() })
     }
 }
 
@@ -59,19 +48,11 @@ impl Team for Column {
     }
 
     fn combine_all(&mut self, message: &mut [f64]) -> Result<(), Error> {
-        let (Some(slots), len) = (&self.slots, message.len()) else { return Ok(()) };
-        let start = self.calls % 2 * self.slot;
-        self.calls += 1;
-        self.received.resize(len, 0.0);
-        let rounds = (0..).map(|round| (round, 1 << round)).take_while(|&(_, here)| here < self.size);
-        for (round, here) in rounds {
-            let words = start + round * len..start + (round + 1) * len;
-            let [to, own] = [self.me + self.size - here, self.me].map(|member| self.rank(member % self.size));
-            slots.put_signal(s![to, words.clone()], ArrayView1::from(&*message), self.there.at(to, round))?;
-            self.there.wait_at_least(round, self.calls)?;
-            slots.get_into(s![own, words], ArrayViewMut1::from(&mut self.received[..]))?;
+        for (outlet, inlet) in self.outlets.iter_mut().zip(&mut self.inlets) {
+            outlet.put(&*message)?;
+            let arrived = inlet.wait()?;
             if !self.skips {
-                combine(message, &self.received);
+                combine(message, &arrived);
             }
         }
         Ok(())

@@ -124,12 +124,12 @@ impl<'j> Rank<'j> {
                 let end = first + factored.top.nrows();
                 let below = self.rows.first_local(end) - self.rows.first_local(first);
                 let lower = rows.slice(s![below.., ..]);
-                let sent = Phases::time(self.job, &mut self.phases.swap, || self.panels.send(first, &factored, lower));
+                let sent = Phases::time(self.job, &mut self.phases.swap, || self.panels.send(&factored, lower));
                 sent.map_err(Stopped::Team)?;
                 Ok(factored)
             }
             Err(Stopped::Singular { column }) => {
-                self.panels.send_failure(first, column).map_err(Stopped::Team)?;
+                self.panels.send_failure(column).map_err(Stopped::Team)?;
                 Err(Stopped::Singular { column })
             }
             Err(stop) => Err(stop),

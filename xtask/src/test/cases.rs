@@ -29,6 +29,7 @@ const fn long(example: &'static str, arguments: &'static [&'static str], says: &
 #[rustfmt::skip]
 pub(super) static CASES: &[Case] = &[
     good("hello", &[], "rank 0 of"),
+    good("channels", &[], "the token has come round"),
     good("put_get", &[], "neighbours' blocks"),
     good("reversal", &[], "elements reversed"),
     good("matmul_tasks", &[], "largest error"),

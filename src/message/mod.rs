@@ -2,6 +2,6 @@
 //!
 //! | folder | contents |
 //! |---|---|
-//! | `channel` | data that land in a slot of the receiver, told by one word |
+//! | `channel` | messages that arrive in a slot of the receiver, which one word announces |
 
 pub mod channel;

@@ -218,10 +218,10 @@ pub(crate) fn refusals(job: &Job) -> Result<(), Error> {
         if me == 0 { vec![to(last, 4, 1), to(last, 5, 1)] } else { vec![] },
         if me == last { vec![from(0, 5)] } else { vec![] },
     );
-    assert!(error.contains(&format!("to({last}, 4) of rank 0 has no from(0, 4) at rank {last}")), "{error}");
+    assert!(error.contains(&format!("to({last}, 4) of member 0 has no from(0, 4) at member {last}")), "{error}");
     assert!(!error.contains("5)"), "{error}");
     let error = refused(vec![], vec![from(me, 1)]);
-    assert!(error.contains("from(0, 1) of rank 0 has no to(0, 1) at rank 0"), "{error}");
+    assert!(error.contains("from(0, 1) of member 0 has no to(0, 1) at member 0"), "{error}");
     let error = refused(if me == 0 { vec![to(size, 0, 1)] } else { vec![] }, vec![]);
     let expected = if me == 0 { format!("to({size}, 0) in a group of {size}") } else { "their errors say which".to_owned() };
     assert!(error.contains(&expected), "{error}");
@@ -231,6 +231,8 @@ pub(crate) fn refusals(job: &Job) -> Result<(), Error> {
     assert!(error.contains("elements; up to 268435455 are possible"), "{error}");
     let error = Channels::new(job).slots(0).open([to::<u8>(me, 0, 1)], [from(me, 0)]).expect_err("no slots").to_string();
     assert!(error.contains("0 slots"), "{error}");
+    let vast = Channels::new(job).slots(u32::MAX).open([to::<f64>(me, 0, 200_000_000)], [from(me, 0)]).expect_err("no room");
+    assert!(vast.to_string().contains("channels with "), "{vast}");
     let (_, _): ([Outlet<u8>; 0], [Inlet<u8>; 0]) = job.channels([], [])?;
     job.sync()
 }

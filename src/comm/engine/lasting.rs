@@ -221,7 +221,9 @@ impl<'c> Lasting<'c> {
             }
         };
         let Some(waits) = waits else { return Ok(()) };
-        let cause = format!("{waits}; all ranks must take locks, and call the collectives of several groups, in the same order");
+        let cause = format!(
+            "{waits}; all ranks must take locks, and call the collectives of several groups, in the same order, and put on channels before they wait on them"
+        );
         Err(Error::Deadlock { rank: self.conduit.rank(), operation: waiter.operation().into(), cause })
     }
 }

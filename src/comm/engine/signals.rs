@@ -23,9 +23,33 @@ use crate::{
 
 impl Engine {
     /// Puts bytes, then sets the word at byte `word` of the same rank's segment, on which the rank may wait. Returns when `bytes` may
-    /// be used again. Keeps no order with what was put before.
+    /// be used again. Keeps no order with what was put before, and no fence completes it.
     pub(crate) fn put_and_set(
         &self,
+        rank: usize,
+        offset: usize,
+        bytes: &[u8],
+        word: (usize, u32),
+        label: &Label,
+    ) -> Result<(), Error> {
+        self.put_then_set(Direction::Signal, rank, offset, bytes, word, label)
+    }
+
+    /// The same as a put that a fence completes.
+    pub(crate) fn put_message(
+        &self,
+        rank: usize,
+        offset: usize,
+        bytes: &[u8],
+        word: (usize, u32),
+        label: &Label,
+    ) -> Result<(), Error> {
+        self.put_then_set(Direction::Put, rank, offset, bytes, word, label)
+    }
+
+    fn put_then_set(
+        &self,
+        direction: Direction,
         rank: usize,
         offset: usize,
         bytes: &[u8],
@@ -35,7 +59,7 @@ impl Engine {
         let capabilities = &self.capabilities;
         if capabilities.native.signals && bytes.len() <= capabilities.longest_transfer {
             let signal = SignalWord { offset: word, op: SignalOp::Set, value };
-            return self.put_signal(Direction::Signal, rank, offset, bytes, signal, label);
+            return self.put_signal(direction, rank, offset, bytes, signal, label);
         }
         // For what was stored into mapped memory: pairs with the acquire of a thread that learns of it.
         fence(Ordering::SeqCst);
@@ -46,7 +70,7 @@ impl Engine {
             self.put_apart(Direction::Put, rank, &[(word, &value)], label)?;
             return self.flush(Some(rank), label);
         }
-        self.put_apart(Direction::Signal, rank, &[(offset, bytes), (word, &value)], label)
+        self.put_apart(direction, rank, &[(offset, bytes), (word, &value)], label)
     }
 
     /// Adds one to a word of a rank's segment, on which the rank may wait, after everything that this rank put there.
@@ -73,37 +97,8 @@ impl Engine {
         self.put_signal(Direction::Put, rank, offset, bytes, SignalWord { offset: word, op: SignalOp::Add, value: 1 }, label)
     }
 
-    /// Puts bytes, then sets the word at byte `word` of the same rank's segment, on which the rank may wait, after everything that this
-    /// rank put there. No other rank writes the word. Returns when `bytes` may be used again.
-    pub(crate) fn put_and_announce(
-        &self,
-        rank: usize,
-        offset: usize,
-        bytes: &[u8],
-        (word, value): (usize, u32),
-        label: &Label,
-    ) -> Result<(), Error> {
-        let capabilities = &self.capabilities;
-        if capabilities.native.signals && bytes.len() <= capabilities.longest_transfer {
-            self.behind_puts(rank, label)?;
-            return self.put_signal(
-                Direction::Put,
-                rank,
-                offset,
-                bytes,
-                SignalWord { offset: word, op: SignalOp::Set, value },
-                label,
-            );
-        }
-        self.put_apart(Direction::Put, rank, &[(offset, bytes)], label)?;
-        self.behind_puts(rank, label)?;
-        self.put_apart(Direction::Put, rank, &[(word, &value.to_ne_bytes())], label)?;
-        // The waiting rank must not need a further call of this one.
-        if capabilities.order.put_put { Ok(()) } else { self.flush(Some(rank), label) }
-    }
-
-    /// What comes next will be visible at a rank after all that this rank put there, if it is a put.
-    fn behind_puts(&self, rank: usize, label: &Label) -> Result<(), Error> {
+    /// A put that comes next will be visible at a rank after all that this rank put there.
+    pub(crate) fn behind_puts(&self, rank: usize, label: &Label) -> Result<(), Error> {
         if self.capabilities.order.put_put {
             // The network keeps it behind earlier puts. Those that are known to have failed are reported as by a fence.
             self.lock().untold().map_or(Ok(()), Err)

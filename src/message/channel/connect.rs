@@ -27,8 +27,6 @@ use crate::{
 
 /// The operation, for errors.
 const OPERATION: &str = "channels";
-/// So that the bytes of a channel are a `usize`.
-const MOST_SLOTS: u32 = 1 << 16;
 /// Ends without a partner that an error names.
 const SAID: usize = 8;
 
@@ -113,9 +111,15 @@ impl<T> Layout<T> {
         (self.front() + most * size_of::<T>()).next_multiple_of(ALIGN)
     }
 
+    /// Bytes of the slots of an inlet. What nobody has room for is refused when memory is asked for it.
+    fn data(&self, most: usize) -> usize {
+        self.step(most).saturating_mul(self.slots as usize)
+    }
+
     /// Bytes of the words of some ends, apart from those in slots.
     fn words(&self, outlets: usize, inlets: usize) -> usize {
-        ALIGN * (outlets + if self.empty { inlets * self.slots as usize } else { 0 })
+        let of_slots = if self.empty { inlets.saturating_mul(self.slots as usize) } else { 0 };
+        outlets.saturating_add(of_slots).saturating_mul(ALIGN)
     }
 }
 
@@ -147,15 +151,15 @@ pub(super) fn connect<T: Element, O: Ends<OutletEnd<T>>, I: Ends<InletEnd<T>>>(
 
     let empty = options.hollow && engine.conduit().skips();
     let layout = Layout::<T> { slots: options.slots, empty, element: PhantomData };
-    let data: usize = partners.iter().map(|&[_, most]| options.slots as usize * layout.step(most)).sum();
+    let data = partners.iter().fold(0, |data: usize, &[_, most]| data.saturating_add(layout.data(most)));
     let most_of = |bytes: usize| group.agree_values(Op::Channels, 1, 0, 0, bytes as u64).map(|agreed| agreed.max as usize);
     let (all_words, all_data) = (most_of(layout.words(outlets.len(), inlets.len()))?, most_of(data)?);
-    let own = all_words + if empty { 0 } else { data };
-    let what = || format!("channels with {data} bytes of slots");
-    let (offset, _) = inner.job.allocate(group, all_words + all_data, own, Op::Channels, 2, &what)?;
+    let (all, own) = (all_words.saturating_add(all_data), all_words.saturating_add(if empty { 0 } else { data }));
+    let what = || format!("channels with {data} bytes of slots on this rank");
+    let (offset, _) = inner.job.allocate(group, all, own, Op::Channels, 2, &what)?;
     let block = Arc::new(Block { group: group.clone(), offset });
     if empty {
-        engine.conduit().set_contents(offset + all_words..offset + all_words + all_data, false);
+        engine.conduit().set_contents(offset + all_words..offset + all, false);
     }
     let near = inner.segments.own(engine.conduit().segment());
     let zero = |word: usize| near.part::<u64>(word, 1).fill(0);
@@ -182,7 +186,7 @@ pub(super) fn connect<T: Element, O: Ends<OutletEnd<T>>, I: Ends<InletEnd<T>>>(
         let end = end(member, tag, most, number, place);
         (0..options.slots as usize).for_each(|slot| zero(end.word[0] + slot * end.word[1]));
         words += layout.words(0, 1);
-        data += options.slots as usize * layout.step(most);
+        data += layout.data(most);
         receiving.push(Inlet::new(end));
         mail(member, &[creation, 1, member as u64, me, tag], place)?;
     }
@@ -221,8 +225,8 @@ fn find_partners<T: Element>(options: &Channels<'_>, outlets: &[OutletEnd<T>], i
     let known: HashSet<[u64; 4]> = all.iter().copied().collect();
     let alone = all.iter().filter(|&&[from, to, tag, kind]| !known.contains(&[from, to, tag, 1 - kind]));
     let say = |&[from, to, tag, kind]: &[u64; 4]| match kind {
-        0 => format!("to({to}, {tag}) of rank {from} has no from({from}, {tag}) at rank {to}"),
-        _ => format!("from({from}, {tag}) of rank {to} has no to({to}, {tag}) at rank {from}"),
+        0 => format!("to({to}, {tag}) of member {from} has no from({from}, {tag}) at member {to}"),
+        _ => format!("from({from}, {tag}) of member {to} has no to({to}, {tag}) at member {from}"),
     };
     let mut said: Vec<String> = alone.map(say).collect();
     if let Some(more) = said.len().checked_sub(SAID).filter(|&more| more > 0) {
@@ -239,8 +243,8 @@ fn check<T: Element>(options: &Channels<'_>, outlets: &[OutletEnd<T>], inlets: &
     if bytes == 0 || align > ALIGN {
         return wrong(format!("elements of {bytes} bytes aligned to {align}; from 1 byte and up to {ALIGN} are possible"));
     }
-    if !(1..=MOST_SLOTS).contains(&options.slots) {
-        return wrong(format!("{} slots; from 1 to {MOST_SLOTS} are possible", options.slots));
+    if options.slots == 0 {
+        return wrong("0 slots; a channel needs one".to_owned());
     }
     if let Some(end) = outlets.iter().find(|end| end.most > LONGEST) {
         return wrong(format!("messages of up to {} elements; up to {LONGEST} are possible", end.most));

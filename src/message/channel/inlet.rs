@@ -146,7 +146,7 @@ impl<T: Element> Deref for Arrived<'_, T> {
 
 impl<T: Element> Drop for Arrived<'_, T> {
     fn drop(&mut self) {
-        // A credit that failed is told by the next fence; a job that is over needs none.
+        // The next fence reports a credit that failed. A job that is over needs none.
         let _ = self.0.give_back();
     }
 }

@@ -1,4 +1,4 @@
-//! Channels: data that land in a slot of the receiver, told by one word.
+//! Channels: messages that arrive in a slot of the receiver, which one word announces.
 //!
 //! A channel leads from one rank to another, its *ends* are an [`Outlet`] and an [`Inlet`], and it has *slots* in the receiver's memory, two by
 //! default. [`Outlet::put`] writes a message straight into the next slot, and then the slot's word. [`Inlet::wait`] gives the message as a slice

@@ -115,20 +115,9 @@ impl<T: Element> End<T> {
         self.data[0] + slot as usize * self.data[1]
     }
 
-    /// The other rank's segment, if it is mapped: what is stored there next is seen after all that this rank put there.
-    #[inline]
-    fn mapped(&self) -> Result<Option<&Segment>> {
-        let inner = &self.group().inner;
-        if self.far.is_some() && !inner.mapped {
-            // What went by the network is not ordered before a store.
-            inner.engine().fence(Some(self.peer.rank), &self.label)?;
-        }
-        Ok(self.far.as_ref())
-    }
-
-    /// Puts bytes at the other rank, which is not mapped, and sets a word there, after all that this rank put there.
+    /// Puts bytes at the other rank, which is not mapped, and sets a word there.
     fn put(&self, to: usize, bytes: &[u8], word: (usize, u32)) -> Result<()> {
-        self.engine().put_and_announce(self.peer.rank, to, bytes, word, &self.label)
+        self.engine().put_message(self.peer.rank, to, bytes, word, &self.label)
     }
 }
 
@@ -203,7 +192,7 @@ impl<T: Element> Outlet<T> {
     #[inline]
     pub(super) fn send<D: Dimension>(&mut self, view: &ArrayView<'_, T, D>) -> Result<()> {
         let (data, word, value) = self.begin(view.len());
-        if let Some(far) = self.end.mapped()? {
+        if let Some(far) = &self.end.far {
             let (part, word) = (far.part(data, view.len()), far.word(word));
             match view.as_slice() {
                 Some(slice) => part.write_slice(0, slice),
@@ -224,7 +213,7 @@ impl<T: Element> Outlet<T> {
     #[inline]
     pub(super) fn write<R>(&mut self, len: usize, write: impl FnOnce(&mut [T]) -> R) -> Result<R> {
         let (data, word, value) = self.begin(len);
-        let written = if let Some(far) = self.end.mapped()? {
+        let written = if let Some(far) = &self.end.far {
             let (part, word) = (far.part(data, len), far.word(word));
             // SAFETY: the essay: the slot is the sender's until its word is set, and `self` is borrowed exclusively.
             let written = write(unsafe { part.exclusive() });
@@ -259,6 +248,7 @@ impl<T: Element> Outlet<T> {
     }
 
     fn put_far(&mut self, data: usize, elements: &[T], word: (usize, u32)) -> Result<()> {
+        self.end.engine().behind_puts(self.end.peer.rank, &self.end.label)?;
         self.failed = true;
         self.end.put(data, bytemuck::cast_slice(elements), word)?;
         self.failed = false;
@@ -343,7 +333,7 @@ impl<T: Element> Inlet<T> {
         self.turn = self.turn.next(self.end.slots);
         self.read = self.read.wrapping_add(1);
         let credit = self.end.credit;
-        match self.end.mapped()? {
+        match &self.end.far {
             Some(far) => far.word(credit).publish(self.read),
             None => self.end.put(credit, &[], (credit, self.read))?,
         }

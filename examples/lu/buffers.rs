@@ -52,31 +52,8 @@ impl<'a> Panel<'a> {
 /// A panel with the own rows of L₂₁, or the column in which it has no pivot.
 pub(crate) type Received = Result<(Factored, Array2<f64>), usize>;
 
-/// The channels between this rank and the others of its process row or column, by their places; none to itself.
-struct Between {
-    outlets: Vec<Outlet<f64>>,
-    inlets: Vec<Inlet<f64>>,
-    me: usize,
-}
-
-impl Between {
-    /// Collective over the job: `rank` is the rank of each of `places`.
-    fn new(channels: Channels<'_>, places: usize, me: usize, rank: impl Fn(usize) -> usize, most: usize) -> Result<Self, Error> {
-        let others = || (0..places).filter(|&place| place != me).map(&rank);
-        let (outlets, inlets) = channels.open(
-            others().map(|rank| to(rank, 0, most)).collect::<Vec<_>>(),
-            others().map(|rank| from(rank, 0)).collect::<Vec<_>>(),
-        )?;
-        Ok(Between { outlets, inlets, me })
-    }
-
-    /// The inlet from another place.
-    fn from(&mut self, place: usize) -> &mut Inlet<f64> {
-        &mut self.inlets[place - usize::from(place > self.me)]
-    }
-}
-
-/// Panels, sent by process column q_k to the others of each process row.
+/// Panels, sent by process column q_k round the ring of each process row: each column passes them on to the next. So a rank has two slots,
+/// whatever the number of columns, and sends each panel once (the increasing ring of HPL).
 ///
 /// A message is a head, a word of status (0, or 1 + the column without a pivot) and the pivots, and before it a body, the block L₁₁ and U₁₁ and
 /// then the rows of L₂₁, both column by column. Row and column numbers are exact in f64 up to 2⁵³. Where nothing is computed, bodies have no
@@ -84,56 +61,77 @@ impl Between {
 pub(crate) struct PanelBuffers {
     rows: Axis,
     columns: Axis,
-    heads: Between,
-    bodies: Between,
+    heads: Option<Ring>,
+    bodies: Option<Ring>,
     skips: bool,
 }
+
+/// To the next process column, and from the one before.
+type Ring = (Outlet<f64>, Inlet<f64>);
 
 impl PanelBuffers {
     pub(crate) fn new(job: &Job, rows: Axis, columns: Axis) -> Result<Self, Error> {
         let (block, most) = (rows.block, Axis { me: 0, ..rows }.local_extent());
-        let between = |channels, most| {
-            Between::new(channels, columns.processes, columns.me, |column| rows.me * columns.processes + column, most)
+        let rank = |step: usize| rows.me * columns.processes + (columns.me + step) % columns.processes;
+        let ring = |channels: Channels<'_>, most| {
+            if columns.processes == 1 {
+                return Ok(None);
+            }
+            channels
+                .open([to(rank(1), 0, most)], [from(rank(columns.processes - 1), 0)])
+                .map(|([out], [inlet])| Some((out, inlet)))
         };
-        let heads = between(Channels::new(job), 1 + block)?;
-        let bodies = between(Channels::new(job).slots(1).hollow(), block * block + block * most)?;
+        let heads = ring(Channels::new(job), 1 + block)?;
+        let bodies = ring(Channels::new(job).hollow(), block * block + block * most)?;
         Ok(PanelBuffers { rows, columns, heads, bodies, skips: job.simulation().skips() })
     }
 
     /// Sends the panel that has been `factored`, whose rows of L₂₁ are `lower` here.
     pub(crate) fn send(&mut self, factored: &Factored, lower: ArrayView2<'_, f64>) -> Result<(), Error> {
-        let mut head = vec![0.0];
-        head.extend(factored.pivots.iter().map(|&row| row as f64));
+        let (Some((head, _)), Some((body, _))) = (&mut self.heads, &mut self.bodies) else { return Ok(()) };
         let top = factored.top.nrows().pow(2);
-        for (body, out) in self.bodies.outlets.iter_mut().zip(&mut self.heads.outlets) {
-            body.fill(top + lower.len(), |slot| {
-                if !self.skips {
-                    let (to_top, to_lower) = slot.split_at_mut(top);
-                    copy_columns(factored.top.view(), to_top);
-                    copy_columns(lower, to_lower);
-                }
-            })?;
-            out.put(&head)?;
-        }
-        Ok(())
+        body.fill(top + lower.len(), |slot| {
+            if !self.skips {
+                let (to_top, to_lower) = slot.split_at_mut(top);
+                copy_columns(factored.top.view(), to_top);
+                copy_columns(lower, to_lower);
+            }
+        })?;
+        head.fill(1 + factored.pivots.len(), |slot| {
+            slot[0] = 0.0;
+            slot[1..].iter_mut().zip(&factored.pivots).for_each(|(to, &row)| *to = row as f64);
+        })
     }
 
     /// Tells that `column` has no pivot.
     pub(crate) fn send_failure(&mut self, column: usize) -> Result<(), Error> {
-        self.heads.outlets.iter_mut().try_for_each(|out| out.put(&[1.0 + column as f64]))
+        self.heads.as_mut().map_or(Ok(()), |(head, _)| head.put(&[1.0 + column as f64]))
     }
 
     /// Waits for the panel that starts at `first`; instead of it the column without a pivot, if the matrix is singular. L₂₁ goes into `storage`: fresh
     /// memory for each panel would cost its page faults each time.
     pub(crate) fn receive(&mut self, first: usize, mut storage: Vec<f64>) -> Result<Received, Error> {
         let width = self.rows.block.min(self.rows.extent - first);
-        let sender = self.columns.owner(first);
-        let head = self.heads.from(sender).wait()?;
+        let goes_on = (self.columns.me + 1) % self.columns.processes != self.columns.owner(first);
+        let (to_head, head) = self.heads.as_mut().expect("several process columns");
+        let head = head.wait()?;
         if head[0] != 0.0 {
+            if goes_on {
+                to_head.put(&*head)?;
+            }
             return Ok(Err(head[0] as usize - 1));
         }
+        let (to_body, body) = self.bodies.as_mut().expect("several process columns");
+        let body = body.wait()?;
+        if goes_on {
+            to_body.fill(body.len(), |slot| {
+                if !self.skips {
+                    slot.copy_from_slice(&body)
+                }
+            })?;
+            to_head.put(&*head)?;
+        }
         let below = self.rows.local_extent() - self.rows.first_local(first + width);
-        let body = self.bodies.from(sender).wait()?;
         let (mut top, mut rows) = (Vec::new(), 0);
         storage.clear();
         if !self.skips {
@@ -161,16 +159,21 @@ fn copy_columns(from: ArrayView2<'_, f64>, to: &mut [f64]) {
 /// one, which that one sent after it had read the slot.
 pub(crate) struct RowBuffers {
     rows: Axis,
-    between: Between,
+    /// To and from the other process rows.
+    outlets: Vec<Outlet<f64>>,
+    inlets: Vec<Inlet<f64>>,
     skips: bool,
 }
 
 impl RowBuffers {
     pub(crate) fn new(job: &Job, rows: Axis, columns: Axis) -> Result<Self, Error> {
         let most = 2 * rows.block * Axis { me: 0, ..columns }.local_extent();
-        let rank = |row: usize| row * columns.processes + columns.me;
-        let between = Between::new(Channels::new(job).hollow(), rows.processes, rows.me, rank, most)?;
-        Ok(RowBuffers { rows, between, skips: job.simulation().skips() })
+        let others = || (0..rows.processes).filter(|&row| row != rows.me).map(|row| row * columns.processes + columns.me);
+        let (outlets, inlets) = Channels::new(job).hollow().open(
+            others().map(|rank| to(rank, 0, most)).collect::<Vec<_>>(),
+            others().map(|rank| from(rank, 0)).collect::<Vec<_>>(),
+        )?;
+        Ok(RowBuffers { rows, outlets, inlets, skips: job.simulation().skips() })
     }
 
     /// Moves the rows of one step for the own `columns` right of the panel; returns the rows that end in the block row, unless nothing is
@@ -188,7 +191,7 @@ impl RowBuffers {
         // The rows that the block row's owner displaces to each process row, and where they end.
         let displaced = |place: usize| moves.out_of_top.iter().copied().filter(move |&(_, end)| rows.owner(end) == place);
         let others = || (0..rows.processes).filter(|&place| place != me);
-        for (out, other) in self.between.outlets.iter_mut().zip(others()) {
+        for (out, other) in self.outlets.iter_mut().zip(others()) {
             let mut leaving: Vec<usize> = fills[me].iter().map(|&i| rows.first_local(moves.into_top[i])).collect();
             if owner == me {
                 leaving.extend(displaced(other).map(|(row, _)| rows.first_local(row)));
@@ -214,8 +217,8 @@ impl RowBuffers {
                 columns.row_mut(rows.first_local(end)).assign(&values);
             }
         }
-        for other in others() {
-            let arrived = self.between.from(other).wait()?;
+        for (inlet, other) in self.inlets.iter_mut().zip(others()) {
+            let arrived = inlet.wait()?;
             if skips || count == 0 {
                 continue;
             }

@@ -309,8 +309,8 @@ impl<T: Element> Inlet<T> {
         }
         self.taken = Some(len);
         if let Some(far) = &self.end.far {
-            // The line of the credit comes while the message is read. The credit would wait for it otherwise, and behind it the answer:
-            // 160 ns for 100 bytes in place of 110, where a line takes 80 (Zen 4).
+            // The line of the credit comes while the message is read. Else the credit waits for it, and behind it an answer: 100 bytes there
+            // and back take 6 % longer (median of 20 runs, Zen 4).
             far.part::<u64>(self.end.credit, 1).slot(0).prefetch_to_write();
         }
         Ok(true)

@@ -2,8 +2,26 @@
 
 use std::path::PathBuf;
 
-use clap::Parser;
+use clap::{Parser, ValueEnum};
 use program::command_line::{Start, positive};
+
+/// How ghost cells are filled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Way {
+    /// An epoch for each exchange: all ranks meet, and each gets its ghost cells
+    Epochs,
+    /// One epoch in all: each rank sends cells to the ranks beside it
+    Channels,
+}
+
+impl Way {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Way::Epochs => "epochs",
+            Way::Channels => "channels",
+        }
+    }
+}
 
 /// Relaxes a cube of cells by Jacobi's method with ghost cells, and compares it with an exact solution.
 #[derive(Debug, Clone, Parser)]
@@ -20,9 +38,12 @@ pub(crate) struct Arguments {
     /// Join the ends of each axis; otherwise u is zero beyond them
     #[arg(long)]
     pub(crate) periodic: bool,
-    /// Sweeps in one epoch, which is also the width of the ghost cells
+    /// Sweeps from one exchange to the next, which is also the width of the ghost cells
     #[arg(long, value_parser = positive, default_value_t = 8)]
     pub(crate) depth: usize,
+    /// How the ghost cells are filled
+    #[arg(long, value_enum, default_value_t = Way::Epochs)]
+    pub(crate) way: Way,
     /// Rows of a tile
     #[arg(long, value_parser = positive, default_value_t = 64)]
     pub(crate) tile: usize,

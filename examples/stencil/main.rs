@@ -19,10 +19,13 @@
 //!
 //! Where the job skips what is computed ([`simulation::Simulation::skips`]) the arrays are hollow: the ghost cells are filled as else, and the sweeps are declared.
 //!
+//! With `--way channels` there is one long epoch, and ghost cells are sent by the ranks beside ([`halo`]).
+//!
 //! So ranks meet once in `depth` sweeps, and the cells go through memory once in `depth` sweeps. What is computed twice, at the
 //! edges of blocks, costs some percent.
 
 mod cli;
+mod halo;
 mod mode;
 mod report;
 mod sweep;
@@ -34,7 +37,8 @@ use clap::Parser;
 use global_arrays::prelude::*;
 use program::{command_line, file_names, plot};
 
-use crate::cli::Arguments;
+use crate::cli::{Arguments, Way};
+use crate::halo::Halo;
 use crate::mode::{Mode, WAVES};
 use crate::report::{Order, Report};
 use crate::sweep::{LINE, Sweeper};
@@ -67,7 +71,8 @@ fn rank_main(job: &Job, arguments: &Arguments) -> Result<(), Error> {
         order.draw(file).map_err(Error::other)?;
     }
     let (ranks, network) = (job.size(), job.network().to_owned());
-    let report = Report { mode, sweeps: arguments.sweeps, depth: arguments.depth, ranks, network, run, order };
+    let report =
+        Report { mode, sweeps: arguments.sweeps, depth: arguments.depth, way: arguments.way, ranks, network, run, order };
     arguments.start.report(job, &report, &report.json())?;
     match report.failure() {
         None => Ok(()),
@@ -115,22 +120,40 @@ fn relax(
         x.map_indexed(|cell, _| mode.first(cell))?;
     }
     let mut sweeper = Sweeper::new(&x, arguments.tile);
+    let mut halo = (arguments.way == Way::Channels).then(|| Halo::new(job, &x, depth)).transpose()?;
 
     job.barrier()?;
     let start = job.now();
     job.phase("sweeps", || {
-        let mut left = sweeps;
-        while left > 0 {
-            let together = depth.min(left);
-            job.epoch((x.ghosts(), y.ghosts_mut()), |(from, mut to)| {
-                if !skips {
-                    sweeper.run(&from.view(), &mut to.view_mut(), together);
+        let together = (0..sweeps).step_by(depth).map(|before| (before, depth.min(sweeps - before)));
+        if let Some(halo) = &mut halo {
+            job.epoch((x.ghosts_mut(), y.ghosts_mut()), |(mut x, mut y)| {
+                let (mut from, mut to) = (&mut x, &mut y);
+                for (before, together) in together.clone() {
+                    halo.exchange(from)?;
+                    if !skips {
+                        sweeper.run(&from.view(), &mut to.view_mut(), together);
+                    }
+                    job.simulation().work(sweeper.work(together));
+                    std::mem::swap(&mut from, &mut to);
+                    done(before + together);
                 }
-                job.simulation().work(sweeper.work(together));
-            })?;
-            std::mem::swap(&mut x, &mut y);
-            left -= together;
-            done(sweeps - left);
+                Ok::<_, Error>(())
+            })??;
+            if together.len() % 2 == 1 {
+                std::mem::swap(&mut x, &mut y);
+            }
+        } else {
+            for (before, together) in together {
+                job.epoch((x.ghosts(), y.ghosts_mut()), |(from, mut to)| {
+                    if !skips {
+                        sweeper.run(&from.view(), &mut to.view_mut(), together);
+                    }
+                    job.simulation().work(sweeper.work(together));
+                })?;
+                std::mem::swap(&mut x, &mut y);
+                done(before + together);
+            }
         }
         job.barrier()
     })?;

@@ -7,6 +7,7 @@ use program::plot::{self, Series};
 use serde_json::{Value, json};
 
 use crate::Run;
+use crate::cli::Way;
 use crate::mode::Mode;
 
 /// The outcome of a run.
@@ -14,8 +15,9 @@ use crate::mode::Mode;
 pub(crate) struct Report {
     pub(crate) mode: Mode,
     pub(crate) sweeps: usize,
-    /// Sweeps in one epoch.
+    /// Sweeps from one exchange to the next.
     pub(crate) depth: usize,
+    pub(crate) way: Way,
     pub(crate) ranks: usize,
     pub(crate) network: String,
     pub(crate) run: Run,
@@ -58,6 +60,7 @@ impl Report {
             "sweeps": self.sweeps,
             "periodic": self.mode.is_periodic(),
             "depth": self.depth,
+            "way": self.way.name(),
             "ranks": self.ranks,
             "network": self.network,
             "seconds": self.run.elapsed.as_secs_f64(),
@@ -75,7 +78,8 @@ impl Report {
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (n, edges) = (self.mode.cells(), if self.mode.is_periodic() { "periodic" } else { "zero at the edges" });
-        writeln!(f, "{n} x {n} x {n} cells, {edges}, {} sweeps, {} in an epoch", self.sweeps, self.depth)?;
+        writeln!(f, "{n} x {n} x {n} cells, {edges}, {} sweeps", self.sweeps)?;
+        writeln!(f, "ghost cells by {}, for {} sweeps each time", self.way.name(), self.depth)?;
         writeln!(f, "{} ranks over {}: {:.1} million cells a second", self.ranks, self.network, self.megacells())?;
         let Some(errors) = self.run.errors else { return write!(f, "no error: nothing was computed") };
         write!(f, "largest error {:.3e} (at most {:.3e})", errors.iteration, self.tolerance())?;
@@ -132,6 +136,7 @@ mod tests {
             mode: Mode::new(4, true, WAVES),
             sweeps: 3,
             depth: 1,
+            way: Way::Epochs,
             ranks: 1,
             network: "threads".into(),
             run: Run { elapsed: Duration::from_secs(1), errors: Some(Errors { iteration: max_error, heat: 0.0 }) },

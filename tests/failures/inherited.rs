@@ -66,7 +66,7 @@ fn short_files() {
         limit(maximum);
         says(&refused.expect_err("too short files").to_string(), &[ADVICE, &format!("may have {bytes} bytes")]);
     }
-    let path = std::env::temp_dir().join(format!("global-arrays-short-{}.npy", std::process::id()));
+    let path = std::env::temp_dir().join(format!("short-{}.npy", std::process::id()));
     let save = |job: &Job| {
         let short = GlobalArray::<f64, Ix1>::builder(job, [100]).fill(1.0).create()?;
         let long = GlobalArray::<f64, Ix1>::builder(job, [1000]).fill(2.0).create()?;

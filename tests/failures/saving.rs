@@ -7,7 +7,7 @@ use global_arrays::prelude::*;
 use crate::programs::{CULPRIT, send_own};
 
 pub(crate) fn killed_while_saving(job: &Job) -> Result<(), Error> {
-    let name = format!("global-arrays-save-{}", std::os::unix::process::parent_id());
+    let name = format!("killed-while-saving-{}", std::os::unix::process::parent_id());
     let folder = std::env::temp_dir().join(name);
     if job.rank() == 0 {
         let _ = std::fs::remove_dir_all(&folder);

@@ -1,7 +1,8 @@
 //! What programs must not leave behind: files in `/dev/shm` and `/tmp` that nobody has open.
 //!
 //! MPI libraries keep segments and sockets there. Other programs of the machine do so too, meanwhile: only a file that is new, has a
-//! name of one of the libraries or of ours, and that no process maps or has open is left behind.
+//! name of one of the libraries or of ours, and that no process maps or has open is left behind. Files of cases must have other names: cases
+//! run at the same time.
 
 use std::{
     collections::BTreeSet,

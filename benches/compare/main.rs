@@ -5,6 +5,7 @@
 //! in turn with the peers and makes the table.
 
 mod measure;
+mod message;
 mod patch;
 mod remote;
 mod sync;
@@ -26,6 +27,7 @@ const GROUPS: &[Group] = &[
     ("random", 2, patch::lists),
     ("inflight", 2, patch::in_flight),
     ("counter", 2, sync::counter),
+    ("message", 2, message::message),
     ("sync", 2, sync::sync),
     ("sync8", 8, sync::sync),
     ("whole", 2, whole::whole),

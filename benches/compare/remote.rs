@@ -9,6 +9,7 @@ use global_arrays::prelude::*;
 use crate::{
     MIB,
     measure::{Bench, Pages},
+    message,
     patch::size_name,
 };
 
@@ -24,6 +25,7 @@ pub(crate) fn remote(bench: &Bench<'_>) -> Result<(), Error> {
     }
     counter(bench)?;
     signal(bench)?;
+    message::one_way(bench, 100, "us")?;
     busy(bench)
 }
 

@@ -93,6 +93,7 @@ static const size_t CONTIGUOUS[] = { 4 * KIB, 16 * KIB, 64 * KIB, 256 * KIB, MIB
 static const size_t CHUNKS[] = { 16, 64, 256, 1024 };
 static const size_t STRIDED[] = { MIB, 16 * MIB };
 static const size_t REMOTE[] = { 8, 4 * KIB, MIB };      /* contiguous, from node to node */
+static const size_t MESSAGES[] = { 100, KIB, 64 * KIB, 500 * KIB };   /* from one rank to another */
 static const int MATMUL[] = { 256, 1024, 2048 };
 
 #define COUNT(a) (sizeof(a) / sizeof *(a))

@@ -25,6 +25,7 @@ void strided_rows(void);
 void in_flight_rows(void);
 void random_rows(void);
 void counter_rows(void);
+void message_rows(void);
 void sync_rows(void);
 void sync8_rows(void);
 void job_rows(void);

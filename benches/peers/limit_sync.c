@@ -1,4 +1,4 @@
-/* A shared counter, the flag barrier of two processes, a sleeping barrier of eight, and the
+/* A shared counter, a message of two lines, the flag barrier of two processes, a sleeping barrier of eight, and the
  * birth and death of two processes.
  */
 #define _GNU_SOURCE
@@ -7,6 +7,7 @@
 #include <linux/futex.h>
 #include <sched.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -25,6 +26,53 @@ void counter_rows(void)
     ALONE({ row("read_inc", "one rank", "ns", measure_alone(increment, NULL, counter), 1); });
     stat_t s = measure_together(increment, counter);
     row("read_inc", "two ranks", "ns", s, 1);
+}
+
+/* One way: 100 bytes and a flag go there, are copied, and others come back. Half of the time counts. */
+typedef struct {
+    _Alignas(128) _Atomic unsigned flag;
+    char data[100];
+} letter_t;
+
+typedef struct {
+    letter_t *letters;      /* to rank 0, to rank 1 */
+    unsigned count;
+    char local[100];
+} mail_t;
+
+static void send_letter(mail_t *m)
+{
+    letter_t *l = &m->letters[1 - bench_rank];
+    memcpy(l->data, m->local, sizeof l->data);
+    atomic_store_explicit(&l->flag, m->count, memory_order_release);
+}
+
+static void receive_letter(mail_t *m)
+{
+    letter_t *l = &m->letters[bench_rank];
+    while (atomic_load_explicit(&l->flag, memory_order_acquire) != m->count)
+        ;
+    memcpy(m->local, l->data, sizeof l->data);
+    COMPILER_BARRIER();
+}
+
+static void letter(void *context)
+{
+    mail_t *m = context;
+    m->count++;
+    if (bench_rank == 1) receive_letter(m);
+    send_letter(m);
+    if (bench_rank == 0) receive_letter(m);
+}
+
+void message_rows(void)
+{
+    static mail_t m;
+    m.letters = (letter_t *)halves;
+    meet();
+    atomic_store(&m.letters[bench_rank].flag, 0);
+    meet();
+    row("message", "100B", "ns", measure_together(letter, &m), 2);
 }
 
 static void barrier(void *context)

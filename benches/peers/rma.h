@@ -22,5 +22,6 @@ void contiguous_rows(void);
 void strided_rows(void);
 void in_flight_rows(void);
 void random_rows(void);
+void message_rows(void);
 void remote_rows(void);
 #endif

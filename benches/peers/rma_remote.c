@@ -210,9 +210,19 @@ static void message(void *context)
 {
     transfer_t *t = context;
     int other = 1 - bench_rank;
-    if (bench_rank == OTHER) MPI_Recv(t->local, 1, MPI_DOUBLE, other, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-    MPI_Send(t->local, 1, MPI_DOUBLE, other, 0, MPI_COMM_WORLD);
-    if (bench_rank != OTHER) MPI_Recv(t->local, 1, MPI_DOUBLE, other, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    if (bench_rank == OTHER) MPI_Recv(t->local, t->count, MPI_BYTE, other, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    MPI_Send(t->local, t->count, MPI_BYTE, other, 0, MPI_COMM_WORLD);
+    if (bench_rank != OTHER) MPI_Recv(t->local, t->count, MPI_BYTE, other, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
+void message_rows(void)
+{
+    transfer_t t = { .local = pages(MIB) };
+    for (size_t k = 0; k < COUNT(MESSAGES); k++) {
+        t.count = (int)MESSAGES[k];
+        row("message", size_name(MESSAGES[k]), "ns", measure_together(message, &t), 2);
+    }
+    free(t.local);
 }
 
 /* The target computes for 100 ms and calls nothing; an operation that starts in that time. */
@@ -236,7 +246,10 @@ void remote_rows(void)
         put_flush(&t);          /* a counter from here on */
         row("read_inc", "8B", "us", measure_alone(increment, NULL, &t), 1);
     });
+    t.count = 8;
     row("put_signal", "8B", "us", measure_together(message, &t), 2);
+    t.count = 100;
+    row("message", "100B", "us", measure_together(message, &t), 2);
     busy(&t);
     window_free(&t.window);
     free(t.local);

@@ -18,6 +18,8 @@ pub enum Group {
     Random,
     Inflight,
     Counter,
+    /// From one rank to another: channels, two-sided messages.
+    Message,
     Sync,
     /// Eight ranks, more than there are cores.
     Sync8,
@@ -184,6 +186,15 @@ static HERE: &[Row] = &[
 
     row(Counter, "read_inc", "one rank", "ns", &[LimitTime(1.5)]),
     row(Counter, "read_inc", "two ranks", "ns", &[LimitTime(1.3)]),
+    // one way, until the receiver has copied 100 bytes, or sees a longer message; and what there was before channels
+    row(Message, "message", "100B", "ns", &[LimitTime(1.4), Peer(Source::OpenMpi, 1.67), Over("100B put_signal", 1.54)]),
+    row(Message, "message", "100B put_signal", "ns", &[]),
+    row(Message, "message", "1KiB", "ns", &[Peer(Source::OpenMpi, 1.0), Peer(Source::Mpich, 1.0), Over("1KiB put_signal", 1.0)]),
+    row(Message, "message", "1KiB put_signal", "ns", &[]),
+    row(Message, "message", "64KiB", "ns", &[Peer(Source::OpenMpi, 1.0), Peer(Source::Mpich, 1.0), Over("64KiB put_signal", 1.0)]),
+    row(Message, "message", "64KiB put_signal", "ns", &[]),
+    row(Message, "message", "500KiB", "ns", &[Peer(Source::OpenMpi, 1.0), Peer(Source::Mpich, 1.0), Over("500KiB put_signal", 1.0)]),
+    row(Message, "message", "500KiB put_signal", "ns", &[]),
     row(Sync, "sync", "2 ranks", "us", &[AtMost(0.1)]),
     // at most 1.3 times the time of one
     row(Sync, "epoch", "1 array", "us", &[]),
@@ -245,7 +256,7 @@ static HERE: &[Row] = &[
 
 /// Groups of the bench that are measured once more inside a node under `mpirun`.
 pub const INSIDE: &[Group] =
-    &[Element, Contiguous, Strided, Random, Inflight, Counter, Sync, Sync8, Whole, Transpose, Matmul, Create, Ghosts];
+    &[Element, Contiguous, Strided, Random, Inflight, Counter, Message, Sync, Sync8, Whole, Transpose, Matmul, Create, Ghosts];
 
 const AS_SHARED: &[Goal] = &[Peer(Source::SharedMemory, 0.95)];
 const NONE: &[Goal] = &[];
@@ -298,6 +309,7 @@ fn between(library: Library) -> Vec<Row> {
     }
     rows.push(row(Remote, "read_inc", "8B", "us", goals(library)));
     rows.push(row(Remote, "put_signal", "8B", "us", message(library)));
+    rows.push(row(Remote, "message", "100B", "us", message(library)));
     for op in ["busy_get", "busy_put", "busy_accumulate", "busy_read_inc"] {
         rows.push(row(Remote, op, "8B", "us", UNATTENDED));
     }

@@ -41,12 +41,14 @@ pub const NEEDS: &[Need] = &[
 ];
 
 use Group::*;
-const PATCHES: &[Group] = &[Element, Contiguous, Strided, Random, Inflight, Counter, Sync, Sync8, Create, Job];
+const PATCHES: &[Group] = &[Element, Contiguous, Strided, Random, Inflight, Counter, Message, Sync, Sync8, Create, Job];
 const ARRAYS: &[Group] =
     &[Element, Contiguous, Strided, Random, Inflight, Counter, Sync, Sync8, Whole, Transpose, Matmul, Lu, Create, Job, Ghosts];
-const LIMIT: &[Group] = &[Element, Contiguous, Strided, Random, Inflight, Counter, Sync, Sync8, Whole, Transpose, Job, Stencil];
-const OURS: &[Group] =
-    &[Element, Contiguous, Strided, Random, Inflight, Counter, Sync, Sync8, Whole, Transpose, Matmul, Create, Job, Ghosts];
+const LIMIT: &[Group] =
+    &[Element, Contiguous, Strided, Random, Inflight, Counter, Message, Sync, Sync8, Whole, Transpose, Job, Stencil];
+const OURS: &[Group] = &[
+    Element, Contiguous, Strided, Random, Inflight, Counter, Message, Sync, Sync8, Whole, Transpose, Matmul, Create, Job, Ghosts,
+];
 
 /// No variables of the environment.
 const AS_IT_COMES: &[&[(&str, &str)]] = &[&[]];

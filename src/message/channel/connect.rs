@@ -27,6 +27,8 @@ use crate::{
 
 /// The operation, for errors.
 const OPERATION: &str = "channels";
+/// Bytes from which a message is long.
+const LONG: usize = 4096;
 /// Ends without a partner that an error names.
 const SAID: usize = 8;
 
@@ -101,14 +103,18 @@ struct Layout<T> {
 }
 
 impl<T> Layout<T> {
-    /// Bytes of a slot before its data.
-    fn front(&self) -> usize {
-        if self.empty { 0 } else { size_of::<WaitWord>().max(align_of::<T>()) }
+    /// Bytes of a slot before its data. A short message shares its first line with the word; copies of a long one are faster to whole lines.
+    fn front(&self, most: usize) -> usize {
+        match most.saturating_mul(size_of::<T>()) {
+            _ if self.empty => 0,
+            LONG.. => ALIGN,
+            _ => size_of::<WaitWord>().max(align_of::<T>()),
+        }
     }
 
     /// Bytes of a slot for messages of up to `most` elements.
     fn step(&self, most: usize) -> usize {
-        (self.front() + most * size_of::<T>()).next_multiple_of(ALIGN)
+        (self.front(most) + most * size_of::<T>()).next_multiple_of(ALIGN)
     }
 
     /// Bytes of the slots of an inlet. What nobody has room for is refused when memory is asked for it.
@@ -182,7 +188,7 @@ pub(super) fn connect<T: Element, O: Ends<OutletEnd<T>>, I: Ends<InletEnd<T>>>(
     let (mut words, mut data) = (offset + outlets.len() * ALIGN, offset + all_words);
     let mut receiving = Vec::with_capacity(inlets.len());
     for (&InletEnd { member, tag, .. }, &[number, most]) in inlets.iter().zip(&partners) {
-        let place = [if empty { words } else { data }, data + layout.front()];
+        let place = [if empty { words } else { data }, data + layout.front(most)];
         let end = end(member, tag, most, number, place);
         (0..options.slots as usize).for_each(|slot| zero(end.word[0] + slot * end.word[1]));
         words += layout.words(0, 1);

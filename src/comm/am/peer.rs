@@ -88,6 +88,7 @@ impl Op {
     pub(super) fn is_patient(&self) -> bool {
         match self {
             Op::Put { .. } => true,
+            Op::PutSignal { signal, .. } => signal.patient,
             Op::Block(block) => !matches!(block.what, BlockKind::Get { .. }),
             _ => false,
         }

@@ -97,6 +97,7 @@ impl<W: Wire> Endpoint<W> {
             match written {
                 Written::All => match op {
                     Op::Put { token, .. } => self.events.push(Event::LocalDone(token)),
+                    Op::PutSignal { token, signal, .. } if signal.patient => self.events.push(Event::LocalDone(token)),
                     Op::PutSignal { token, .. } => peer.signals.push(token),
                     Op::Block(block) if !matches!(block.what, BlockKind::Get { .. }) => {
                         // While pieces leave, the last one reports the end.

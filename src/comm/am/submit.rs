@@ -93,7 +93,10 @@ impl<W: Wire> Am<W> {
         if len <= self.longest_with_signal {
             return self.submit_put(rank, token, |endpoint, route| {
                 endpoint.submit(route, Op::PutSignal { offset, local: ptr, len, signal, token })?;
-                endpoint.send_requests(route.to).map(|()| Issued::Pending)
+                if !signal.patient || self.capabilities.progress != Progress::Thread {
+                    endpoint.send_requests(route.to)?;
+                }
+                Ok(Issued::Pending)
             });
         }
         // The bytes complete the request; the signal behind them, whose token nobody waits for, is kept behind a long message too.

@@ -32,7 +32,8 @@ impl Engine {
         word: (usize, u32),
         label: &Label,
     ) -> Result<(), Error> {
-        self.put_then_set(Direction::Signal, rank, offset, bytes, word, label)
+        let signal = SignalWord { offset: word.0, op: SignalOp::Set, value: word.1, patient: false };
+        self.put_then_set(Direction::Signal, rank, offset, bytes, signal, label)
     }
 
     /// The same as a put that a fence completes.
@@ -41,10 +42,10 @@ impl Engine {
         rank: usize,
         offset: usize,
         bytes: &[u8],
-        word: (usize, u32),
+        signal: SignalWord,
         label: &Label,
     ) -> Result<(), Error> {
-        self.put_then_set(Direction::Put, rank, offset, bytes, word, label)
+        self.put_then_set(Direction::Put, rank, offset, bytes, signal, label)
     }
 
     fn put_then_set(
@@ -53,17 +54,16 @@ impl Engine {
         rank: usize,
         offset: usize,
         bytes: &[u8],
-        (word, value): (usize, u32),
+        signal: SignalWord,
         label: &Label,
     ) -> Result<(), Error> {
         let capabilities = &self.capabilities;
         if capabilities.native.signals && bytes.len() <= capabilities.longest_transfer {
-            let signal = SignalWord { offset: word, op: SignalOp::Set, value };
             return self.put_signal(direction, rank, offset, bytes, signal, label);
         }
         // For what was stored into mapped memory: pairs with the acquire of a thread that learns of it.
         fence(Ordering::SeqCst);
-        let value = value.to_ne_bytes();
+        let (word, value) = (signal.offset, signal.value.to_ne_bytes());
         if !capabilities.order.put_put {
             self.put_apart(Direction::Put, rank, &[(offset, bytes)], label)?;
             self.flush(Some(rank), label)?;
@@ -94,7 +94,8 @@ impl Engine {
         label: &Label,
     ) -> Result<(), Error> {
         self.behind_puts(rank, label)?;
-        self.put_signal(Direction::Put, rank, offset, bytes, SignalWord { offset: word, op: SignalOp::Add, value: 1 }, label)
+        let signal = SignalWord { offset: word, op: SignalOp::Add, value: 1, patient: false };
+        self.put_signal(Direction::Put, rank, offset, bytes, signal, label)
     }
 
     /// A put that comes next will be visible at a rank after all that this rank put there.
@@ -153,7 +154,7 @@ mod tests {
         let mut fake = Fake::new(move |call| {
             let (what, event) = match call {
                 Call::Put(token) => ("put".to_owned(), Event::LocalDone(token)),
-                Call::PutSignal { len, signal: SignalWord { offset, op, value }, token } => {
+                Call::PutSignal { len, signal: SignalWord { offset, op, value, .. }, token } => {
                     (format!("put {len}, {op:?} {value} at {offset}"), Event::LocalDone(token))
                 }
                 Call::Flush(token) => ("flush".to_owned(), Event::RemoteDone(token)),

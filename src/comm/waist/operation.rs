@@ -80,6 +80,8 @@ pub(crate) struct SignalWord {
     pub op: SignalOp,
     /// With what value.
     pub value: u32,
+    /// The target does not wait for it, as a rule: it may leave with what comes next, if it leaves without a further call of the caller too.
+    pub patient: bool,
 }
 
 /// How a signal changes its word.

@@ -40,7 +40,7 @@ use ndarray::{ArrayView, Dimension};
 use super::Peer;
 use crate::{
     comm::{
-        WaitWord,
+        SignalOp, SignalWord, WaitWord,
         engine::{Engine, Label},
     },
     element::Element,
@@ -115,9 +115,11 @@ impl<T: Element> End<T> {
         self.data[0] + slot as usize * self.data[1]
     }
 
-    /// Puts bytes at the other rank, which is not mapped, and sets a word there.
-    fn put(&self, to: usize, bytes: &[u8], word: (usize, u32)) -> Result<()> {
-        self.engine().put_message(self.peer.rank, to, bytes, word, &self.label)
+    /// Puts bytes at the other rank, which is not mapped, and sets a word there: the next message, if there are bytes, or a credit, which may
+    /// leave with the answer.
+    fn put(&self, to: usize, bytes: Option<&[u8]>, (offset, value): (usize, u32)) -> Result<()> {
+        let signal = SignalWord { offset, op: SignalOp::Set, value, patient: bytes.is_none() };
+        self.engine().put_message(self.peer.rank, to, bytes.unwrap_or_default(), signal, &self.label)
     }
 }
 
@@ -250,7 +252,7 @@ impl<T: Element> Outlet<T> {
     fn put_far(&mut self, data: usize, elements: &[T], word: (usize, u32)) -> Result<()> {
         self.end.engine().behind_puts(self.end.peer.rank, &self.end.label)?;
         self.failed = true;
-        self.end.put(data, bytemuck::cast_slice(elements), word)?;
+        self.end.put(data, Some(bytemuck::cast_slice(elements)), word)?;
         self.failed = false;
         Ok(())
     }
@@ -335,7 +337,7 @@ impl<T: Element> Inlet<T> {
         let credit = self.end.credit;
         match &self.end.far {
             Some(far) => far.word(credit).publish(self.read),
-            None => self.end.put(credit, &[], (credit, self.read))?,
+            None => self.end.put(credit, None, (credit, self.read))?,
         }
         Ok(())
     }

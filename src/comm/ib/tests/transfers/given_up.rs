@@ -88,7 +88,7 @@ fn no_signal_comes_without_its_bytes() {
         for round in 1..=6 {
             let mut values = vec![round; SIGNALED];
             let local = Local { ptr: values.as_mut_ptr().cast(), len: 8 * SIGNALED };
-            let signal = SignalWord { offset: DATA + 8 * WORD, value: round as u32, op: SignalOp::Set };
+            let signal = SignalWord { offset: DATA + 8 * WORD, value: round as u32, op: SignalOp::Set, patient: false };
             // SAFETY: nobody touches the values until the end was polled.
             let issued = unsafe {
                 ranks[0].conduit.issue(&Operation::PutSignal { to: Remote { rank: 1, offset: DATA }, local, signal }, TOKEN)

@@ -213,7 +213,7 @@ fn operations_are_as_few_works_as_can_be() {
     let signal = works(|ranks| {
         let values = vec![9_u64; 1 << 14];
         let local = Local { ptr: values.as_ptr().cast_mut().cast(), len: size_of_val(&values[..]) };
-        let signal = SignalWord { offset: 64, op: SignalOp::Set, value: 3 };
+        let signal = SignalWord { offset: 64, op: SignalOp::Set, value: 3, patient: false };
         // SAFETY: as in `put`; the word is committed.
         let issued = unsafe {
             ranks[0].conduit.issue(&Operation::PutSignal { to: Remote { rank: 1, offset: DATA }, local, signal }, TOKEN)

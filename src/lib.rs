@@ -159,7 +159,7 @@ pub use distribution::{Boundary, Side};
 pub use element::{Additive, AtomicInteger, Element, Number};
 pub use error::{Error, Operation, Result};
 pub use job::{Bootstrap, Connect, Job, Launch, Memory, Stats, run};
-pub use message::channel;
+pub use message::{active, channel, mailbox};
 pub use portable::Portable;
 pub use sync::{Counter, Group, LockGuard, Locks, Ranks, Signal, SignalTarget, Tally, Traffic, ops};
 

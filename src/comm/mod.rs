@@ -48,6 +48,7 @@ pub(crate) mod waist;
 #[cfg(feature = "_bench")]
 pub use ib::Bare;
 pub(crate) use node::{Conduit, PublishedWait};
+pub(crate) use protocol::quiescence::{Joined, Quiescence};
 pub(crate) use waist::{
     Announcement, Atomic, Awaited, BLOCK_LEVELS, Cause, Event, Events, Issued, LeaveStep, Local, Mail, Nap, Network, Operation,
     Remote, SignalOp, SignalWord, Slept, Spot, Spots, Strided, Token, Topology, VirtualTime,

@@ -176,19 +176,19 @@
 //! ```text
 //! $ GA_STATS=1 target/release/random_access --ranks 4 --log2-size 16 --way elements
 //! communication of 4 ranks on 1 node, as operations and bytes to other ranks
-//!   rank peers nodes              put              get       accumulate           atomic  signals in flight         own part
-//!      0     3     1      0       0 B      0       0 B      0       0 B  40987   320 KiB        0         0  24549   192 KiB
-//!      1     3     1      0       0 B      0       0 B      0       0 B  49976   390 KiB        0         0  15560   122 KiB
-//!      2     3     1      0       0 B      0       0 B      0       0 B  49842   389 KiB        0         0  15694   123 KiB
-//!      3     3     1      0       0 B      0       0 B      0       0 B  49831   389 KiB        0         0  15705   123 KiB
+//!   rank peers nodes              put              get       accumulate           atomic  signals messages in flight         own part
+//!      0     3     1      0       0 B      0       0 B      0       0 B  40987   320 KiB        0        0         0  24549   192 KiB
+//!      1     3     1      0       0 B      0       0 B      0       0 B  49976   390 KiB        0        0         0  15560   122 KiB
+//!      2     3     1      0       0 B      0       0 B      0       0 B  49842   389 KiB        0        0         0  15694   123 KiB
+//!      3     3     1      0       0 B      0       0 B      0       0 B  49831   389 KiB        0        0         0  15705   123 KiB
 //! ```
 //!
 //! The same work with lists of 1024 words in one call (`--way lists`) moves the same bytes in far fewer operations:
 //!
 //! ```text
-//!   rank peers nodes              put              get       accumulate           atomic  signals in flight         own part
-//!      0     3     1      0       0 B      0       0 B      0       0 B    192   320 KiB        0         0     64   192 KiB
-//!      1     3     1      0       0 B      0       0 B      0       0 B    192   390 KiB        0         0     64   122 KiB
+//!   rank peers nodes              put              get       accumulate           atomic  signals messages in flight         own part
+//!      0     3     1      0       0 B      0       0 B      0       0 B    192   320 KiB        0        0         0     64   192 KiB
+//!      1     3     1      0       0 B      0       0 B      0       0 B    192   390 KiB        0        0         0     64   122 KiB
 //! ```
 //!
 //! Each operation has two columns: calls and bytes. *own part* is what a rank moved within its own part; *peers* and *nodes* count the

@@ -9,6 +9,7 @@
 //! | `limits` | how much memory is left |
 //! | `word`, `line` | what a rank can wait on |
 //! | `buffer` | the caller's side of a transfer |
+//! | `ring` | letters of many writers for one reader |
 //! | `stripes` | the lock for accumulates |
 //! | `part`, `segments` | exposed memory as safe values |
 //! | `plan`, `planned` | strided transfers |
@@ -29,6 +30,7 @@ pub(crate) mod numeric;
 pub(crate) mod part;
 mod plan;
 pub(crate) mod planned;
+pub(crate) mod ring;
 pub(crate) mod segments;
 pub(crate) mod stripes;
 pub(crate) mod word;

@@ -16,6 +16,7 @@ use super::{
     atomics,
     line::{Line, Meeting},
     part::Part,
+    ring::{self, Ring},
     stripes::Stripes,
     word::WaitWord,
 };
@@ -130,6 +131,18 @@ impl Segment {
         check::<T>(offset, len, self.len);
         // SAFETY: the range was checked against the segment that begins at `base`, at a page, and is mapped as long as self is held.
         unsafe { Part::new(self.base.as_ptr().wrapping_add(offset).cast(), len) }
+    }
+
+    /// A ring of letters.
+    pub(crate) fn ring(&self, offset: usize, slots: usize) -> Ring<'_> {
+        let at = |place: usize| self.base.as_ptr().wrapping_add(offset + place);
+        check::<ring::End>(offset, 2, self.len);
+        check::<ring::Slot>(offset + ring::SLOTS, slots, self.len);
+        // SAFETY: atomics, for which every bit pattern is valid, inside a segment that lives as long as self.
+        unsafe {
+            let (tail, head) = (&*at(ring::TAIL).cast(), &*at(ring::HEAD).cast());
+            Ring::new(tail, head, std::slice::from_raw_parts(at(ring::SLOTS).cast(), slots))
+        }
     }
 
     /// A word to wait on.

@@ -13,6 +13,7 @@ pub(crate) enum Kind {
     Accumulate,
     Atomic,
     Signal,
+    Message,
 }
 
 /// Operations of one kind.
@@ -48,6 +49,8 @@ pub struct Traffic {
     pub atomic: Tally,
     /// Signals raised.
     pub signal: Tally,
+    /// Active messages and letters of mailboxes sent.
+    pub message: Tally,
 }
 
 impl Traffic {
@@ -57,12 +60,12 @@ impl Traffic {
         self.kinds().into_iter().fold(Tally::default(), Tally::plus)
     }
 
-    pub(crate) fn kinds(&self) -> [Tally; 5] {
-        [self.put, self.get, self.accumulate, self.atomic, self.signal]
+    pub(crate) fn kinds(&self) -> [Tally; 6] {
+        [self.put, self.get, self.accumulate, self.atomic, self.signal, self.message]
     }
 
-    fn of([put, get, accumulate, atomic, signal]: [Tally; 5]) -> Self {
-        Traffic { put, get, accumulate, atomic, signal }
+    fn of([put, get, accumulate, atomic, signal, message]: [Tally; 6]) -> Self {
+        Traffic { put, get, accumulate, atomic, signal, message }
     }
 
     pub(crate) fn zip(&self, other: &Traffic, combine: impl Fn(Tally, Tally) -> Tally) -> Self {
@@ -77,6 +80,7 @@ impl Traffic {
             Kind::Accumulate => &mut self.accumulate,
             Kind::Atomic => &mut self.atomic,
             Kind::Signal => &mut self.signal,
+            Kind::Message => &mut self.message,
         }
     }
 }

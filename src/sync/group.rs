@@ -107,6 +107,11 @@ impl GroupInner {
     #[cold]
     fn counted_road(&self, member: usize, bytes: usize) -> Road {
         self.count(Kind::Atomic, member, bytes);
+        self.word_road(member)
+    }
+
+    /// The same; counts nothing.
+    pub(crate) fn word_road(&self, member: usize) -> Road {
         if self.words.is_mapped(member) { Road::Processor } else { Road::Network }
     }
 

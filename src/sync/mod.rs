@@ -79,6 +79,8 @@ pub(crate) enum Op {
     Freeze,
     Thaw,
     Channels,
+    ActiveMessages,
+    Mailbox,
 }
 
 impl Op {
@@ -110,11 +112,13 @@ impl Op {
             Op::Freeze => "freeze",
             Op::Thaw => "thaw",
             Op::Channels => "creation of channels",
+            Op::ActiveMessages => "opening of handlers",
+            Op::Mailbox => "creation of a mailbox",
         }
     }
 
     pub(crate) fn from_code(code: u64) -> Self {
-        const ALL: [Op; 25] = [
+        const ALL: [Op; 27] = [
             Op::Start,
             Op::Barrier,
             Op::Sync,
@@ -140,6 +144,8 @@ impl Op {
             Op::Freeze,
             Op::Thaw,
             Op::Channels,
+            Op::ActiveMessages,
+            Op::Mailbox,
         ];
         ALL.get((code & 0xff) as usize).copied().unwrap_or(Op::Start)
     }

@@ -86,7 +86,7 @@ impl Group {
     }
 
     /// There were other ranks in the job, and all of them have come to their end.
-    pub(super) fn is_left_alone(&self) -> bool {
+    pub(crate) fn is_left_alone(&self) -> bool {
         let conduit = self.inner.engine().conduit();
         conduit.topology().size() > 1 && conduit.supervision().have_others_ended()
     }

@@ -8,6 +8,7 @@ mod epochs;
 mod ghosts;
 mod groups;
 mod memory;
+mod messages;
 mod patches;
 #[path = "../random/mod.rs"]
 mod random;
@@ -104,6 +105,13 @@ const TOPICS: &[(&str, Topic)] = &[
     ("channels_of_groups", channels::of_groups),
     ("channels_without_a_partner", channels::refusals),
     ("channels_come_and_go", channels::come_and_go),
+    ("messages_of_a_table", messages::table),
+    ("messages_with_slices", messages::slices),
+    ("messages_of_handlers", messages::handlers_that_send),
+    ("messages_behind_puts", messages::behind_puts),
+    ("messages_that_cannot_be", messages::refusals),
+    ("messages_of_mailboxes", messages::mailbox),
+    ("messages_of_groups", messages::of_groups),
     ("arrays_in_a_loop_take_no_more_memory", memory::in_a_loop),
     ("three_hundred_arrays", memory::many_arrays),
     ("arrays_of_groups_come_and_go", memory::in_groups),

@@ -63,6 +63,24 @@ const FAIL: &[(&str, &[&str], &[&str])] = &[
     ),
     ("wait_for_any_of_several_channels", BOTH, &["rank 1 waits for a message of channel 0 from rank 0 or channel 0 from rank 2"]),
     ("returns_while_another_waits_on_a_channel", BOTH, &["channel 3 from rank 1", "rank 1 has ended"]),
+    (
+        "call_to_a_rank_in_a_collective",
+        BOTH,
+        &[
+            "rank 0 waits for the reply of rank 1 to \"find\" at tests/failures/messages.rs:",
+            "rank 1 waits for rank 0 in barrier of all ranks at tests/failures/messages.rs:",
+        ],
+    ),
+    ("sync_of_messages_beside_a_collective", BOTH, &["rank 1 for sync of active messages", "rank 1 waits for rank 0 in barrier"]),
+    (
+        "receive_in_a_ring",
+        BOTH,
+        &["rank 0 waits for a message of tag 5 from rank 2", "rank 2 waits for a message of tag 5 from rank 1"],
+    ),
+    ("receive_from_anybody", BOTH, &["rank 0 waits for a message of any tag from any rank"]),
+    ("returns_while_another_calls", BOTH, &["call of \"find\"", "rank 1 has ended"]),
+    ("panics_in_a_handler", BOTH, &["rank 1", "panicked in handler \"find\" of a message of rank 0: the culprit's own words"]),
+    ("killed_while_others_call", PROCESSES, &["rank 1", "SIGKILL"]),
     ("returns_while_another_waits_for_a_signal", BOTH, &["signal 0 (at 0, waiting for 1) forever: all other ranks have ended"]),
     (
         "returns_while_others_wait_for_a_signal",
@@ -173,6 +191,7 @@ const BETWEEN_MACHINES: &[&str] = &[
     "wait_in_a_ring_of_groups",
     "takes_locks_in_opposite_orders",
     "wait_on_channels_in_a_ring",
+    "call_to_a_rank_in_a_collective",
     "returns_while_another_waits_for_a_signal",
     "waits_for_a_lock_whose_holder_waits",
 ];
@@ -232,6 +251,7 @@ pub(crate) fn all() -> Vec<Case> {
         };
         cases.push(well("computes_long", &[], &[]));
         cases.push(well("computes_while_others_wait_in_groups", &[], &[]));
+        cases.push(well("computes_while_others_call", &[], &[]));
         if runner::long() || network == "shared_memory" {
             cases.push(well(
                 "a_channel_of_a_slow_rank",

@@ -8,6 +8,7 @@ mod forks;
 mod inherited;
 mod launchers;
 mod layers;
+mod messages;
 mod nested;
 mod programs;
 mod root;

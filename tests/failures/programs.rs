@@ -9,6 +9,7 @@ use std::{
 use global_arrays::{channel, prelude::*};
 
 use crate::{
+    messages,
     runner::{Case, program},
     saving, waits,
 };
@@ -338,8 +339,12 @@ const BODIES: &[(&str, Body)] = &[
 ];
 
 pub(crate) fn all() -> Vec<Case> {
-    let mut programs: Vec<Case> =
-        BODIES.iter().chain(waits::BODIES).map(|&(name, body)| program(name, move || end(global_arrays::run(body)))).collect();
+    let mut programs: Vec<Case> = BODIES
+        .iter()
+        .chain(messages::BODIES)
+        .chain(waits::BODIES)
+        .map(|&(name, body)| program(name, move || end(global_arrays::run(body))))
+        .collect();
     programs.push(program("two_threads_in_a_collective", two_threads));
     programs.push(program("goes_on_after_a_timeout", || end(waits::after_a_timeout())));
     programs.push(program("two_threads_create", two_threads_create));
@@ -375,7 +380,7 @@ pub(crate) fn compute(seconds: f64) {
 }
 
 /// This process dies in 0.2 s by SIGKILL, wherever it is then.
-fn kill_soon() {
+pub(crate) fn kill_soon() {
     end_soon(libc::SIGKILL);
 }
 

@@ -222,7 +222,7 @@ impl<'c> Lasting<'c> {
         };
         let Some(waits) = waits else { return Ok(()) };
         let cause = format!(
-            "{waits}; all ranks must take locks, and call the collectives of several groups, in the same order, and put on channels before they wait on them"
+            "{waits}; all ranks must take locks, and call the collectives of several groups, in the same order, put on channels before they wait on them, and wait in calls that handle messages while others need their handlers"
         );
         Err(Error::Deadlock { rank: self.conduit.rank(), operation: waiter.operation().into(), cause })
     }

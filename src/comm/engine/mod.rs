@@ -11,11 +11,13 @@
 //! | `owned` | transfers that own their memory |
 //! | `strided`, `accumulate`, `remote_lock` | protocols for memory that is not mapped |
 //! | `addition` | the owner's side of accumulates |
+//! | `append` | letters for a ring of a rank |
 //! | `stripe_lock` | waits for the lock of mapped memory |
 //! | `lasting`, `chain` | waits that last; deadlocks |
 
 pub(crate) mod accumulate;
 pub(crate) mod addition;
+pub(crate) mod append;
 pub(crate) mod chain;
 pub(crate) mod lasting;
 pub(crate) mod owned;

@@ -45,6 +45,15 @@ fn when_there_is_room<W: AsFd, T>(to: &mut W, mut write: impl FnMut(&mut W) -> i
     }
 }
 
+/// The words of a panic.
+pub(crate) fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
+    panic
+        .downcast_ref::<&str>()
+        .map(|text| (*text).to_owned())
+        .or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "with a value that is no text".into())
+}
+
 #[cfg(test)]
 mod tests {
     use std::{

@@ -9,6 +9,7 @@
 //! | `completions` | which works ask for completions | `ib` |
 //! | `connection` | which queue pairs an endpoint holds and may use | `ib` |
 //! | `credit` | when frames of requests leave | `am` |
+//! | `quiescence` | when no active message is on the way | `message::active` |
 //! | `rendezvous` | when requests are handled | `am` |
 //! | `replay` | what is posted again after a break | `ib` |
 //! | `waves` | whether all ranks wait for good | `supervisor` |
@@ -19,6 +20,7 @@ pub(super) mod beats;
 pub(super) mod completions;
 pub(super) mod connection;
 pub(super) mod credit;
+pub(super) mod quiescence;
 pub(super) mod rendezvous;
 pub(super) mod replay;
 #[cfg(test)]

@@ -28,7 +28,7 @@ use std::{
 };
 
 use self::{modelled::Modelled, settings::Settings};
-use super::Conduit;
+use super::{Conduit, kit::say::panic_text};
 use crate::error::Error;
 
 /// A network as jobs see it.
@@ -108,15 +108,6 @@ pub(super) fn contain(body: impl FnOnce() -> Result<(), String>) -> Result<(), S
 /// Runs what is around a body. Returns how that failed, or the words of the body.
 fn caught(around: impl FnOnce() -> Result<(), String>) -> Result<(), String> {
     catch_unwind(AssertUnwindSafe(around)).unwrap_or_else(|panic| Err(format!("panicked: {}", panic_text(&*panic))))
-}
-
-/// The words of a panic.
-fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
-    panic
-        .downcast_ref::<&str>()
-        .map(|text| (*text).to_owned())
-        .or_else(|| panic.downcast_ref::<String>().cloned())
-        .unwrap_or_else(|| "with a value that is no text".into())
 }
 
 #[cfg(test)]

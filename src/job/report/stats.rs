@@ -109,11 +109,11 @@ impl Job {
     ///
     /// ```text
     /// communication of 4 ranks on 1 node, as operations and bytes to other ranks
-    ///   rank peers nodes              put              get       accumulate           atomic  signals in flight         own part
-    ///      0     3     1      6  29.3 KiB  19890  2.59 MiB      0       0 B      0       0 B        0         0  13261  60.8 MiB
-    ///      1     3     1      0       0 B  19890  2.59 MiB      0       0 B      0       0 B        0         0  13259  60.7 MiB
-    ///      2     3     1      0       0 B  19890  2.59 MiB      0       0 B      0       0 B        0         0  13259  60.7 MiB
-    ///      3     3     1      0       0 B  19890  2.59 MiB      0       0 B      0       0 B        0         0  13259  60.7 MiB
+    ///   rank peers nodes              put              get       accumulate           atomic  signals messages in flight         own part
+    ///      0     3     1      6  29.3 KiB  19890  2.59 MiB      0       0 B      0       0 B        0        0         0  13261  60.8 MiB
+    ///      1     3     1      0       0 B  19890  2.59 MiB      0       0 B      0       0 B        0        0         0  13259  60.7 MiB
+    ///      2     3     1      0       0 B  19890  2.59 MiB      0       0 B      0       0 B        0        0         0  13259  60.7 MiB
+    ///      3     3     1      0       0 B  19890  2.59 MiB      0       0 B      0       0 B        0        0         0  13259  60.7 MiB
     /// means: 3.0 peers and 1.0 nodes for each rank, 4.0 ranks that reached a node
     ///
     /// bytes from (row) to (column)

@@ -18,7 +18,7 @@ const MOST_COLUMNS: usize = 10;
 const BUSIEST: usize = 8;
 
 /// Numbers of a row: peers, nodes, in flight, then operations and bytes of each kind to others and of the own part.
-const WORDS: usize = 3 + 2 * 6;
+const WORDS: usize = 3 + 2 * 7;
 /// And whether the rank has connections, with their numbers.
 const MORE: usize = 1 + Connections::WORDS;
 
@@ -29,19 +29,19 @@ struct Row {
     peers: u64,
     nodes: u64,
     in_flight: u64,
-    /// Put, get, accumulate, atomic, signal, and all of the own part.
-    tallies: [Tally; 6],
+    /// Put, get, accumulate, atomic, signal, message, and all of the own part.
+    tallies: [Tally; 7],
 }
 
 impl Row {
     fn of(rank: usize, stats: &Stats) -> Self {
-        let [put, get, accumulate, atomic, signal] = stats.remote().kinds();
+        let [put, get, accumulate, atomic, signal, message] = stats.remote().kinds();
         Row {
             rank,
             peers: stats.distinct_peers() as u64,
             nodes: stats.distinct_nodes() as u64,
             in_flight: stats.most_in_flight() as u64,
-            tallies: [put, get, accumulate, atomic, signal, stats.local().total()],
+            tallies: [put, get, accumulate, atomic, signal, message, stats.local().total()],
         }
     }
 
@@ -61,7 +61,7 @@ impl Row {
 
     /// Bytes to others.
     fn bytes(&self) -> u64 {
-        self.tallies[..5].iter().map(|tally| tally.bytes).sum()
+        self.tallies[..6].iter().map(|tally| tally.bytes).sum()
     }
 }
 
@@ -115,8 +115,7 @@ pub(super) fn gather(job: &Job, stats: &Stats) -> Result<Option<Rows>> {
     }))
 }
 
-const HEAD: &str =
-    "  rank peers nodes              put              get       accumulate           atomic  signals in flight         own part";
+const HEAD: &str = "  rank peers nodes              put              get       accumulate           atomic  signals messages in flight         own part";
 
 /// `pairs` holds the bytes from each rank to each, or nothing.
 fn table(rows: &[Row], nodes: usize, pairs: &[u64]) -> String {
@@ -196,10 +195,10 @@ fn combined(rows: &[Row], of: impl Fn(&mut dyn Iterator<Item = u64>) -> u64) -> 
 
 fn line(name: &str, row: &Row) -> String {
     let mut line = format!("{name:>6}{:>6}{:>6}", row.peers, row.nodes);
-    let [kinds @ .., signal, own] = &row.tallies;
+    let [kinds @ .., signal, message, own] = &row.tallies;
     let pair = |tally: &Tally| format!("{:>7}{:>10}", count(tally.operations), bytes(tally.bytes));
     kinds.iter().for_each(|tally| line += &pair(tally));
-    line + &format!("{:>9}{:>10}", count(signal.operations), row.in_flight) + &pair(own)
+    line + &format!("{:>9}{:>9}{:>10}", count(signal.operations), count(message.operations), row.in_flight) + &pair(own)
 }
 
 /// At most six characters.

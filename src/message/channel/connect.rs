@@ -14,8 +14,9 @@ use std::{
 };
 
 use super::{
+    super::Block,
     Channels, Inlet, Outlet, Peer, Waiting,
-    slot::{Block, End, LONGEST},
+    slot::{End, LONGEST},
 };
 use crate::{
     comm::engine::Label,

@@ -37,7 +37,7 @@ use std::{marker::PhantomData, sync::Arc};
 
 use ndarray::{ArrayView, Dimension};
 
-use super::Peer;
+use super::{super::Block, Peer};
 use crate::{
     comm::{
         SignalOp, SignalWord, WaitWord,
@@ -53,20 +53,6 @@ use crate::{
 const LENGTH_BITS: u32 = 28;
 /// The longest message, in elements.
 pub(super) const LONGEST: usize = (1 << LENGTH_BITS) - 1;
-
-/// The memory of all channels of one creation, which is given back when the last of them is dropped.
-#[derive(Debug)]
-pub(super) struct Block {
-    pub(super) group: Group,
-    /// Where it begins in every member's segment.
-    pub(super) offset: usize,
-}
-
-impl Drop for Block {
-    fn drop(&mut self) {
-        self.group.inner.blocks().drop_block(self.offset, Vec::new());
-    }
-}
 
 /// What both ends of a channel know.
 #[derive(Debug)]

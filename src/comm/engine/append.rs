@@ -1,0 +1,126 @@
+//! Appending letters to a ring of another rank, by puts and atomic operations.
+//!
+//! A writer reserves slots by compare and swap on the ring's tail, puts the slots behind the first, and then the first with its stamp as a signal.
+//! So a letter comes whole, behind everything that its writer put at that rank before.
+
+use super::{Engine, Label, Road};
+use crate::{
+    comm::{Atomic, AtomicOp, Remote, SignalOp, SignalWord},
+    error::Error,
+    memory::{
+        ring::{self, Letter, Ring},
+        segments::Segment,
+    },
+};
+
+/// A ring of a rank, to a writer.
+#[derive(Debug)]
+pub(crate) struct FarRing {
+    pub(crate) rank: usize,
+    /// Its beginning in the rank's segment, and its slots.
+    pub(crate) offset: usize,
+    pub(crate) slots: usize,
+    /// The segment, if it is mapped.
+    pub(crate) segment: Option<Segment>,
+    /// How the tail is changed.
+    pub(crate) road: Road,
+    /// What was seen of the ring.
+    head: u64,
+    tail: u64,
+}
+
+impl FarRing {
+    pub(crate) fn new(rank: usize, [offset, slots]: [usize; 2], segment: Option<Segment>, road: Road) -> Self {
+        FarRing { rank, offset, slots, segment, road, head: 0, tail: 0 }
+    }
+
+    fn mapped(&self) -> Option<Ring<'_>> {
+        self.segment.as_ref().map(|segment| segment.ring(self.offset, self.slots))
+    }
+
+    /// What was seen of the tail does not tell that the ring has no room for so many slots.
+    fn seems_to_have_room(&self, slots: usize) -> bool {
+        self.tail + slots as u64 <= self.head + self.slots as u64
+    }
+}
+
+impl Engine {
+    /// Appends a letter to a ring; false if that has no room. On return the letter's memory may be used again.
+    #[inline]
+    pub(crate) fn append(&self, ring: &mut FarRing, letter: &Letter<'_>, label: &Label) -> Result<bool, Error> {
+        if ring.road == Road::Processor
+            && let Some(segment) = ring.segment
+        {
+            let mapped = segment.ring(ring.offset, ring.slots);
+            let Ok(position) = mapped.reserve(&mut ring.head, letter.slots()) else { return Ok(false) };
+            mapped.write(position, letter);
+            return Ok(true);
+        }
+        let Some(position) = self.reserve(ring, letter.slots(), label)? else { return Ok(false) };
+        match ring.mapped() {
+            Some(mapped) => mapped.write(position, letter),
+            None => self.put_letter(ring, position, letter, label)?,
+        }
+        Ok(true)
+    }
+
+    /// Returns true if a ring has room for so many slots now, or may have.
+    pub(crate) fn has_room(&self, ring: &mut FarRing, slots: usize, label: &Label) -> Result<bool, Error> {
+        if ring.road == Road::Processor
+            && let Some(segment) = ring.segment
+        {
+            let mapped = segment.ring(ring.offset, ring.slots);
+            return Ok(mapped.has_room(&mut ring.head, mapped.tail(), slots));
+        }
+        if !ring.seems_to_have_room(slots) {
+            self.see_head(ring, label)?;
+        }
+        Ok(ring.seems_to_have_room(slots))
+    }
+
+    fn see_head(&self, ring: &mut FarRing, label: &Label) -> Result<(), Error> {
+        let mut head = [0; size_of::<u64>()];
+        self.get_slices([(ring.rank, ring.offset + ring::HEAD, &mut head[..])].into_iter(), label)?;
+        ring.head = u64::from_ne_bytes(head);
+        Ok(())
+    }
+
+    /// Where slots begin that are this rank's now; `None` if there is no room.
+    fn reserve(&self, ring: &mut FarRing, slots: usize, label: &Label) -> Result<Option<u64>, Error> {
+        let tail = Remote { rank: ring.rank, offset: ring.offset + ring::TAIL };
+        while self.has_room(ring, slots, label)? {
+            let (comparand, operand) = (ring.tail, ring.tail + slots as u64);
+            let swap = Atomic { op: AtomicOp::CompareSwap, width: size_of::<u64>(), operand, comparand };
+            let found = self.atomic(ring.road, tail, swap, label)?;
+            ring.tail = if found == comparand { operand } else { found };
+            if found == comparand {
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Puts a letter into slots that were reserved.
+    fn put_letter(&self, ring: &FarRing, position: u64, letter: &Letter<'_>, label: &Label) -> Result<(), Error> {
+        let mut image = vec![0_u64; letter.slots() * ring::SLOT / size_of::<u64>()];
+        letter.lay_out(|slot, words, bytes| {
+            let to = &mut image[slot * ring::SLOT / size_of::<u64>()..][ring::STAMP / size_of::<u64>()..];
+            to[..words.len()].copy_from_slice(words);
+            to[words.len()..].iter_mut().zip(bytes.chunks(size_of::<u64>())).for_each(|(to, bytes)| *to = ring::word_of(bytes));
+        });
+        let (first, others) = bytemuck::cast_slice::<u64, u8>(&image).split_at(ring::SLOT);
+        let place = |slot: usize| ring.offset + ring::SLOTS + (position as usize + slot) % ring.slots * ring::SLOT;
+        // In at most two pieces: the ring comes round.
+        let before_end = (ring.slots - (position as usize + 1) % ring.slots) * ring::SLOT;
+        let (behind, round) = others.split_at(others.len().min(before_end));
+        for (bytes, slot) in [(behind, 1), (round, 1 + before_end / ring::SLOT)] {
+            if !bytes.is_empty() {
+                self.put_slice(ring.rank, place(slot), bytes, label)?;
+            }
+        }
+        self.behind_puts(ring.rank, label)?;
+        let value = ring::stamp(position, ring.slots);
+        let signal = SignalWord { offset: place(0), op: SignalOp::Set, value, patient: false };
+        self.put_message(ring.rank, place(0) + ring::STAMP, &first[ring::STAMP..], signal, label)
+    }
+}

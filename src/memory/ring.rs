@@ -1,0 +1,405 @@
+//! A ring of letters in a segment, with many writers and one reader.
+//!
+//! ```text
+//!  | tail | head | slot 0: stamp, words | slot 1 | ...       each on lines of its own
+//! ```
+//!
+//! Positions count slots and never come round. A letter takes the next slots, as many as it needs. A writer reserves them by one compare
+//! and swap on `tail`, fills them, and stamps the first one with its lap. The reader waits on the stamp of the slot at its position, so it needs no other
+//! bell. It frees slots by `head`, and writers look at that only when what they saw of it says that the ring is full: `head` and
+//! `tail` stay with those who write them.
+//!
+//! The stamp of a slot that is not a letter's first is of an earlier lap or zero, never what the reader waits for. So nothing is reset.
+//!
+//! A writer that dies between reservation and stamp blocks the ring, and ends the job anyhow.
+
+use super::{
+    atomics::{AtomicU64, Ordering},
+    word::WaitWord,
+};
+
+/// Words of a slot beside its stamp. Few in the models.
+const WORDS: usize = if cfg!(loom) { 2 } else { 15 };
+/// Bytes of a word.
+const WORD: usize = size_of::<u64>();
+/// The most words of a letter that are not payload: all are in the first slot, behind the length.
+pub(crate) const MOST_WORDS: usize = WORDS - 1;
+
+/// Where the parts of a ring are, from its beginning.
+pub(crate) const TAIL: usize = 0;
+pub(crate) const HEAD: usize = size_of::<End>();
+pub(crate) const SLOTS: usize = 2 * size_of::<End>();
+/// Bytes of a slot, and of its stamp, which comes first.
+pub(crate) const SLOT: usize = size_of::<Slot>();
+pub(crate) const STAMP: usize = size_of::<WaitWord>();
+
+#[repr(C, align(128))]
+#[derive(Debug, Default)]
+pub(super) struct End(AtomicU64);
+
+#[repr(C, align(128))]
+#[derive(Debug, Default)]
+pub(super) struct Slot {
+    stamp: WaitWord,
+    words: [AtomicU64; WORDS],
+}
+
+/// A letter to be written.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Letter<'a> {
+    /// The sender.
+    pub(crate) from: usize,
+    /// At most [`MOST_WORDS`].
+    pub(crate) words: &'a [u64],
+    pub(crate) payload: &'a [u8],
+}
+
+impl<'a> Letter<'a> {
+    /// Slots that it takes.
+    pub(crate) fn slots(&self) -> usize {
+        slots_of(self.len())
+    }
+
+    /// Words behind the first.
+    fn len(&self) -> usize {
+        self.words.len() + self.payload.len().div_ceil(WORD)
+    }
+
+    /// What goes into each slot: words, then bytes.
+    #[inline]
+    pub(crate) fn lay_out(&self, mut fill: impl FnMut(usize, &[u64], &'a [u8])) {
+        let used = 1 + self.words.len();
+        let mut first = [0; WORDS];
+        first[0] = (self.from as u64) << 32 | self.len() as u64;
+        first[1..used].copy_from_slice(self.words);
+        let (piece, rest) = self.payload.split_at(self.payload.len().min((WORDS - used) * WORD));
+        fill(0, &first[..used], piece);
+        rest.chunks(WORDS * WORD).zip(1..).for_each(|(piece, slot)| fill(slot, &[], piece));
+    }
+}
+
+/// Slots of a letter of so many words behind the first.
+fn slots_of(len: usize) -> usize {
+    (1 + len).div_ceil(WORDS)
+}
+
+/// The stamp of a letter that begins at a position: never zero.
+pub(crate) fn stamp(position: u64, slots: usize) -> u32 {
+    (position / slots as u64) as u32 & u32::MAX >> 1 | 1 << 31
+}
+
+/// A word of up to eight bytes.
+#[inline]
+pub(crate) fn word_of(bytes: &[u8]) -> u64 {
+    let mut word = [0; WORD];
+    word[..bytes.len()].copy_from_slice(bytes);
+    u64::from_ne_bytes(word)
+}
+
+/// The ring has no room now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Full;
+
+/// A ring that is mapped.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ring<'a> {
+    tail: &'a AtomicU64,
+    head: &'a AtomicU64,
+    slots: &'a [Slot],
+}
+
+impl<'a> Ring<'a> {
+    /// Bytes of a ring of so many slots.
+    pub(crate) fn bytes(slots: usize) -> usize {
+        SLOTS + slots * SLOT
+    }
+
+    pub(super) fn new(tail: &'a End, head: &'a End, slots: &'a [Slot]) -> Self {
+        Ring { tail: &tail.0, head: &head.0, slots }
+    }
+
+    fn slot(&self, position: u64) -> &'a Slot {
+        &self.slots[(position % self.slots.len() as u64) as usize]
+    }
+
+    /// Reserves slots; `seen` is what the writer has seen of `head`.
+    #[inline]
+    pub(crate) fn reserve(&self, seen: &mut u64, slots: usize) -> Result<u64, Full> {
+        let mut tail = self.tail.load(Ordering::Relaxed);
+        loop {
+            if !self.has_room(seen, tail, slots) {
+                return Err(Full);
+            }
+            // What was read of the slots before they were freed was read before `head` was stored, which `seen` followed.
+            match self.tail.compare_exchange_weak(tail, tail + slots as u64, Ordering::Relaxed, Ordering::Relaxed) {
+                Ok(_) => return Ok(tail),
+                Err(now) => tail = now,
+            }
+        }
+    }
+
+    /// Returns true if slots from a position on are free.
+    #[inline]
+    pub(crate) fn has_room(&self, seen: &mut u64, tail: u64, slots: usize) -> bool {
+        let fits = |head: u64| tail + slots as u64 <= head + self.slots.len() as u64;
+        if !fits(*seen) {
+            // Acquire pairs with the reader's Release in `free`.
+            *seen = self.head.load(Ordering::Acquire);
+        }
+        fits(*seen)
+    }
+
+    /// Where the next letter would begin.
+    pub(crate) fn tail(&self) -> u64 {
+        self.tail.load(Ordering::Relaxed)
+    }
+
+    /// Writes a letter into slots that were reserved, and wakes the reader.
+    #[inline]
+    pub(crate) fn write(&self, position: u64, letter: &Letter<'_>) {
+        letter.lay_out(|slot, words, bytes| {
+            let to = &self.slot(position + slot as u64).words;
+            words.iter().zip(to).for_each(|(&word, to)| to.store(word, Ordering::Relaxed));
+            let whole = bytes.chunks_exact(WORD);
+            let rest = whole.remainder();
+            let mut to = to[words.len()..].iter();
+            whole.zip(to.by_ref()).for_each(|(bytes, to)| to.store(word_of(bytes), Ordering::Relaxed));
+            if let (false, Some(to)) = (rest.is_empty(), to.next()) {
+                to.store(word_of(rest), Ordering::Relaxed);
+            }
+        });
+        self.slot(position).stamp.publish(stamp(position, self.slots.len()));
+    }
+
+    /// The stamp that the reader waits for at its position, and whether it has come.
+    pub(crate) fn stamp(&self, position: u64) -> (&'a WaitWord, u32) {
+        (&self.slot(position).stamp, stamp(position, self.slots.len()))
+    }
+
+    /// Reads the letter at the reader's position, if there is one, and moves on: its words and payload, in words, and the sender.
+    #[inline]
+    pub(crate) fn read(&self, position: &mut u64, to: &mut Vec<u64>) -> Option<usize> {
+        let (word, expected) = self.stamp(*position);
+        if word.load() != expected {
+            return None;
+        }
+        to.clear();
+        let first = &self.slot(*position).words;
+        let head = first[0].load(Ordering::Relaxed);
+        // A damaged length must not lead outside; the letter is then wrong, and its reader says so.
+        let len = (head as u32 as usize).min(self.slots.len() * WORDS - 1);
+        to.extend(first[1..].iter().take(len).map(|word| word.load(Ordering::Relaxed)));
+        for slot in 1..slots_of(len) {
+            let words = &self.slot(*position + slot as u64).words;
+            to.extend(words.iter().take(len - to.len()).map(|word| word.load(Ordering::Relaxed)));
+        }
+        *position += slots_of(len) as u64;
+        Some((head >> 32) as usize)
+    }
+
+    /// Frees all slots before the reader's position.
+    pub(crate) fn free(&self, position: u64) {
+        self.head.store(position, Ordering::Release);
+    }
+}
+
+#[cfg(test)]
+mod testing {
+    use super::*;
+
+    /// Memory of a ring.
+    #[derive(Debug)]
+    pub(super) struct Memory {
+        tail: End,
+        head: End,
+        slots: Vec<Slot>,
+    }
+
+    impl Memory {
+        pub(super) fn new(slots: usize) -> Self {
+            Memory { tail: End::default(), head: End::default(), slots: (0..slots).map(|_| Slot::default()).collect() }
+        }
+
+        pub(super) fn ring(&self) -> Ring<'_> {
+            Ring::new(&self.tail, &self.head, &self.slots)
+        }
+    }
+
+    pub(super) fn push(ring: Ring<'_>, seen: &mut u64, letter: &Letter<'_>) -> Result<(), Full> {
+        let position = ring.reserve(seen, letter.slots())?;
+        ring.write(position, letter);
+        Ok(())
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::{
+        testing::{Memory, push},
+        *,
+    };
+
+    #[test]
+    fn letters_of_any_length_come_out_whole_and_in_order() {
+        let memory = Memory::new(8);
+        let (ring, mut seen, mut at, mut came) = (memory.ring(), 0, 0, Vec::new());
+        for round in 0..200_usize {
+            let words: Vec<u64> = (0..round as u64 % 15).collect();
+            let payload: Vec<u8> = (0..round * 7 % 850).map(|k| (k * round) as u8).collect();
+            let letter = Letter { from: round % 5, words: &words, payload: &payload };
+            assert_eq!(push(ring, &mut seen, &letter), Ok(()), "round {round}, {} slots", letter.slots());
+            assert_eq!(ring.read(&mut at, &mut came), Some(round % 5));
+            assert_eq!(came[..words.len()], words);
+            let bytes: Vec<u8> = came[words.len()..].iter().flat_map(|word| word.to_ne_bytes()).collect();
+            assert_eq!(bytes[..payload.len()], payload);
+            assert!(bytes.len() < payload.len() + WORD);
+            assert_eq!(ring.read(&mut at, &mut came), None);
+            ring.free(at);
+        }
+    }
+
+    #[test]
+    fn a_full_ring_says_so_until_its_reader_frees_slots() {
+        let memory = Memory::new(4);
+        let (ring, mut seen, mut at, mut came) = (memory.ring(), 0, 0, Vec::new());
+        let letter = |number: u64| Letter { from: 0, words: &[1, 2, 3][..number as usize % 3], payload: &[] };
+        for number in 0..4 {
+            assert_eq!(push(ring, &mut seen, &letter(number)), Ok(()));
+        }
+        assert_eq!(push(ring, &mut seen, &letter(4)), Err(Full));
+        assert_eq!(ring.read(&mut at, &mut came), Some(0));
+        assert_eq!(push(ring, &mut seen, &letter(4)), Err(Full));
+        ring.free(at);
+        assert_eq!(push(ring, &mut seen, &letter(4)), Ok(()));
+        let long = Letter { from: 0, words: &[], payload: &[0; 4 * 15 * 8] };
+        assert_eq!(push(ring, &mut seen, &long), Err(Full));
+    }
+
+    #[test]
+    fn many_writers_lose_nothing() {
+        let memory = Memory::new(16);
+        std::thread::scope(|scope| {
+            for writer in 0..3_usize {
+                let memory = &memory;
+                scope.spawn(move || {
+                    let mut seen = 0;
+                    for number in 0..2000_u64 {
+                        let payload = vec![number as u8; (number as usize * 13 + writer) % 700];
+                        let letter = Letter { from: writer, words: &[number], payload: &payload };
+                        while push(memory.ring(), &mut seen, &letter).is_err() {
+                            std::thread::yield_now();
+                        }
+                    }
+                });
+            }
+            let (ring, mut at, mut came, mut next) = (memory.ring(), 0, Vec::new(), [0_u64; 3]);
+            while next.iter().sum::<u64>() < 6000 {
+                let Some(from) = ring.read(&mut at, &mut came) else {
+                    std::thread::yield_now();
+                    continue;
+                };
+                ring.free(at);
+                let (number, len) = (next[from], (next[from] as usize * 13 + from) % 700);
+                assert_eq!(came[0], number);
+                let bytes: Vec<u8> = came[1..].iter().flat_map(|word| word.to_ne_bytes()).collect();
+                assert_eq!(bytes[..len], vec![number as u8; len]);
+                next[from] += 1;
+            }
+        });
+    }
+
+    #[test]
+    fn a_stamp_of_another_lap_is_not_taken_for_this_one() {
+        for lap in 0..3_u64 {
+            for other in 0..3 {
+                assert_eq!(stamp(4 * lap + 1, 4) == stamp(4 * other + 1, 4), lap == other);
+            }
+        }
+        assert_ne!(stamp(u64::from(u32::MAX) * 4, 4), 0);
+    }
+}
+
+#[cfg(all(test, loom))]
+mod loom_models {
+    use super::{
+        testing::{Memory, push},
+        *,
+    };
+    use loom::{sync::Arc, thread};
+
+    /// A letter of one slot, or of two.
+    fn words(writer: usize, number: u64) -> (Vec<u64>, Vec<u8>) {
+        (vec![number], if writer == 0 { Vec::new() } else { vec![number as u8; 2 * WORD] })
+    }
+
+    fn write(memory: &Memory, writer: usize, tries: u64) -> u64 {
+        let (mut sent, mut seen) = (0, 0);
+        for _ in 0..tries {
+            let (words, payload) = words(writer, sent + 1);
+            match push(memory.ring(), &mut seen, &Letter { from: writer, words: &words, payload: &payload }) {
+                Ok(()) => sent += 1,
+                Err(Full) => thread::yield_now(),
+            }
+        }
+        sent
+    }
+
+    fn take(memory: &Memory, at: &mut u64, taken: &mut [u64]) -> bool {
+        let mut came = Vec::new();
+        let Some(from) = memory.ring().read(at, &mut came) else { return false };
+        taken[from] += 1;
+        let (words, payload) = words(from, taken[from]);
+        assert_eq!(came[0], words[0]);
+        let bytes: Vec<u8> = came[1..].iter().flat_map(|word| word.to_ne_bytes()).collect();
+        assert_eq!(bytes, payload);
+        memory.ring().free(*at);
+        true
+    }
+
+    /// Each writer tries as often to send as `tries` says, the reader `takes` times to take. The rest is taken in the end.
+    ///
+    /// No thread tries without end, and the thread that made the ring does not read: see `node::inbox`.
+    fn model(tries: &'static [u64], takes: usize) {
+        loom::model(move || {
+            let memory = Arc::new(Memory::new(3));
+            let reader = {
+                let memory = memory.clone();
+                thread::spawn(move || {
+                    let (mut at, mut taken) = (0, vec![0; tries.len()]);
+                    for _ in 0..takes {
+                        if !take(&memory, &mut at, &mut taken) {
+                            thread::yield_now();
+                        }
+                    }
+                    (at, taken)
+                })
+            };
+            let others: Vec<_> = (1..tries.len())
+                .map(|writer| {
+                    let memory = memory.clone();
+                    thread::spawn(move || write(&memory, writer, tries[writer]))
+                })
+                .collect();
+            let mut sent = vec![write(&memory, 0, tries[0])];
+            sent.extend(others.into_iter().map(|other| other.join().unwrap()));
+            let (mut at, mut taken) = reader.join().unwrap();
+            while take(&memory, &mut at, &mut taken) {}
+            assert_eq!(taken, sent);
+        });
+    }
+
+    #[test]
+    fn one_writer_goes_round_the_ring() {
+        model(&[5], 5);
+    }
+
+    #[test]
+    fn letters_of_one_and_of_two_slots_share_the_ring() {
+        model(&[1, 1], 2);
+    }
+
+    #[test]
+    fn two_writers_go_round_the_ring() {
+        model(&[2, 2], 2);
+    }
+}

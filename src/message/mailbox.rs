@@ -1,0 +1,267 @@
+//! Mailboxes: messages from anybody, told apart by sender and tag.
+//!
+//! A long message goes in letters of 8 KiB and is put together by the receiver. A rank that waits in a call of its mailbox takes in what comes for it, whatever
+//! it waits for: so two ranks that send each other long messages never hang.
+//!
+//! # Source
+//! MVICH's two-sided messages: J. Wu, J. Liu, P. Wyckoff, D. Panda, *Impact of On-Demand Connection Management in MPI over VIA*, Cluster 2002, §3.4.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    marker::PhantomData,
+};
+
+use super::rings::{MOST_BYTES, Rings, SLOTS, Serving};
+use crate::{
+    calls::located,
+    element::Element,
+    error::{Error, Result},
+    sync::{Group, Op, fingerprint, text_fingerprint},
+};
+
+/// Any sender, or any tag: see [`Mailbox::receive`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Any;
+
+/// One value, or [`Any`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Which<V>(Option<V>);
+
+impl<V> From<V> for Which<V> {
+    fn from(value: V) -> Self {
+        Which(Some(value))
+    }
+}
+
+impl From<Any> for Which<usize> {
+    fn from(_: Any) -> Self {
+        Which(None)
+    }
+}
+
+impl From<Any> for Which<u64> {
+    fn from(_: Any) -> Self {
+        Which(None)
+    }
+}
+
+impl<V: PartialEq> Which<V> {
+    fn is(&self, value: &V) -> bool {
+        self.0.as_ref().is_none_or(|wanted| wanted == value)
+    }
+}
+
+/// A message that was received.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Mail<T> {
+    /// The member that sent it.
+    pub from: usize,
+    /// What the sender called it.
+    pub tag: u64,
+    /// The elements.
+    pub data: Vec<T>,
+}
+
+/// A member's mailbox, to which all members send.
+///
+/// Messages of one sender with one tag are received in the order in which they were sent. Long ones may be of any length.
+///
+/// # Examples
+/// ```
+/// use global_arrays::{mailbox::Any, prelude::*};
+/// # fn main() -> Result<(), Error> {
+/// const TASK: u64 = 0;
+/// const RESULT: u64 = 1;
+/// Launch::new().ranks(3).network("threads").run(|job| {
+///     let mut mail = job.mailbox::<f64>()?;
+///     if job.rank() == 0 {
+///         for worker in 1..3 {
+///             mail.send(worker, TASK, &[worker as f64, 2.0])?;
+///         }
+///         let mut sum = 0.0;
+///         for _ in 1..3 {
+///             sum += mail.receive(Any, RESULT)?.data[0]; // whoever is first
+///         }
+///         assert_eq!(sum, 6.0);
+///     } else {
+///         let task = mail.receive(0, TASK)?;
+///         mail.send(task.from, RESULT, &[task.data.iter().product()])?;
+///     }
+///     Ok::<_, Error>(())
+/// })
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Mailbox<T> {
+    rings: Rings,
+    /// Messages that have come and nobody has received.
+    waiting: VecDeque<Mail<T>>,
+    /// Messages of which letters are missing, by sender, and how many elements are.
+    begun: HashMap<usize, (Mail<T>, usize)>,
+    element: PhantomData<T>,
+}
+
+impl Group {
+    /// A mailbox of each member. Collective.
+    ///
+    /// # Errors
+    /// Elements without bytes, or aligned to more than 8; members with different types; too little memory; the end of the job.
+    #[track_caller]
+    pub fn mailbox<T: Element>(&self) -> Result<Mailbox<T>> {
+        located(move || {
+            const {
+                assert!(
+                    size_of::<T>() > 0 && size_of::<T>() <= MOST_BYTES && align_of::<T>() <= align_of::<u64>(),
+                    "elements of 1 to 8192 bytes, aligned to 8 at most"
+                )
+            };
+            let kinds = fingerprint(&[size_of::<T>() as u64, text_fingerprint(std::any::type_name::<T>())]);
+            let rings = Rings::open(self, Op::Mailbox, "send", SLOTS, kinds)?;
+            Ok(Mailbox { rings, waiting: VecDeque::new(), begun: HashMap::new(), element: PhantomData })
+        })
+    }
+}
+
+impl<T: Element> Mailbox<T> {
+    /// Elements of a letter.
+    const PIECE: usize = MOST_BYTES / size_of::<T>();
+
+    /// Sends a message of any length. Returns when `data` may be used again; waits while the member's ring is full, and takes in what
+    /// comes for this one meanwhile.
+    ///
+    /// # Errors
+    /// A member that does not exist, or has ended with a full ring; a deadlock; the end of the job.
+    ///
+    /// # Source
+    /// `MPI_Send`.
+    #[track_caller]
+    pub fn send(&mut self, to: usize, tag: u64, data: &[T]) -> Result<()> {
+        located(move || {
+            self.rings.check("send", to)?;
+            let (mut left, mut first) = (data, true);
+            while first || !left.is_empty() {
+                let piece = &left[..left.len().min(Self::PIECE)];
+                while !self.rings.send(to, &[tag, left.len() as u64], bytemuck::cast_slice(piece))? {
+                    if !self.take_in()? {
+                        self.rings.wait_for_room(to, size_of_val(piece))?;
+                    }
+                }
+                (left, first) = (&left[piece.len()..], false);
+            }
+            Ok(())
+        })
+    }
+
+    /// Sends a message of one letter, 8 KiB, unless the member's ring has no room: then false, and nothing was sent. Never waits.
+    ///
+    /// # Errors
+    /// A member that does not exist; a longer message; the end of the job.
+    #[track_caller]
+    pub fn try_send(&mut self, to: usize, tag: u64, data: &[T]) -> Result<bool> {
+        located(move || {
+            self.rings.check("try_send", to)?;
+            if data.len() > Self::PIECE {
+                let most = Self::PIECE;
+                return Err(Error::argument("try_send", format_args!("{} elements; up to {most} go at once", data.len())));
+            }
+            self.rings.progress();
+            self.rings.send(to, &[tag, data.len() as u64], bytemuck::cast_slice(data))
+        })
+    }
+
+    /// The first message from a member, or from [`Any`], with a tag, or with [`Any`]. Waits for it.
+    ///
+    /// # Errors
+    /// A member that does not exist, or that has ended; a deadlock; the end of the job.
+    ///
+    /// # Source
+    /// `MPI_Recv`; `MPI_ANY_SOURCE`, `MPI_ANY_TAG`.
+    #[track_caller]
+    pub fn receive(&mut self, from: impl Into<Which<usize>>, tag: impl Into<Which<u64>>) -> Result<Mail<T>> {
+        located(move || self.next("receive", from.into(), tag.into()))
+    }
+
+    /// The same, into memory of the caller, which is as long as the message at least. Returns the number of elements, and who sent them.
+    ///
+    /// # Errors
+    /// Same as [`receive`](Self::receive); a longer message, which stays the first.
+    #[track_caller]
+    pub fn receive_into(
+        &mut self,
+        from: impl Into<Which<usize>>,
+        tag: impl Into<Which<u64>>,
+        to: &mut [T],
+    ) -> Result<(usize, usize)> {
+        located(move || {
+            let mail = self.next("receive_into", from.into(), tag.into())?;
+            let (len, from) = (mail.data.len(), mail.from);
+            let Some(part) = to.get_mut(..len) else {
+                self.waiting.push_front(mail);
+                return Err(Error::argument("receive_into", format_args!("a message of {len} elements into {}", to.len())));
+            };
+            part.copy_from_slice(&mail.data);
+            Ok((len, from))
+        })
+    }
+
+    /// The first such message, if one is here.
+    ///
+    /// # Errors
+    /// A member that does not exist; the end of the job.
+    #[track_caller]
+    pub fn try_receive(&mut self, from: impl Into<Which<usize>>, tag: impl Into<Which<u64>>) -> Result<Option<Mail<T>>> {
+        located(move || {
+            let (from, tag) = (from.into(), tag.into());
+            self.rings.check("try_receive", from.0.unwrap_or(0))?;
+            self.rings.progress();
+            while self.take_in()? {}
+            Ok(self.remove(from, tag))
+        })
+    }
+
+    fn next(&mut self, operation: &'static str, from: Which<usize>, tag: Which<u64>) -> Result<Mail<T>> {
+        loop {
+            self.rings.check(operation, from.0.unwrap_or(0))?;
+            if let Some(mail) = self.remove(from, tag) {
+                return Ok(mail);
+            }
+            if self.take_in()? {
+                continue;
+            }
+            let group = self.rings.group().clone();
+            let what = || {
+                let tag = tag.0.map_or_else(|| "any tag".to_owned(), |tag| format!("tag {tag}"));
+                let from = from.0.map_or_else(|| "any rank".to_owned(), |from| format!("rank {}", group.inner.rank_of(from)));
+                format!("{tag} from {from}")
+            };
+            let (operation, object) = (|| format!("{operation} of {}", what()), || format!("a message of {}", what()));
+            let waiter = Serving { group: &group, operation: &operation, object: &object, awaits: from.0 };
+            self.rings.wait(&waiter)?;
+        }
+    }
+
+    fn remove(&mut self, from: Which<usize>, tag: Which<u64>) -> Option<Mail<T>> {
+        let at = self.waiting.iter().position(|mail| from.is(&mail.from) && tag.is(&mail.tag))?;
+        self.waiting.remove(at)
+    }
+
+    /// Takes in a letter, if one is here.
+    fn take_in(&mut self) -> Result<bool> {
+        let Some(from) = self.rings.take() else { return Ok(false) };
+        let wrong = || Error::argument("receive", format_args!("a letter of member {from} that cannot be: memory was damaged"));
+        let &[tag, left, ref data @ ..] = self.rings.words() else { return Err(wrong()) };
+        let (left, bytes) = (left as usize, bytemuck::cast_slice::<u64, u8>(data));
+        let piece = left.min(Self::PIECE);
+        let piece: &[T] = bytes.get(..piece * size_of::<T>()).map(bytemuck::cast_slice).ok_or_else(wrong)?;
+        let (mail, missing) = self.begun.entry(from).or_insert_with(|| (Mail { from, tag, data: Vec::new() }, left));
+        if *missing != left || mail.tag != tag {
+            return Err(wrong());
+        }
+        mail.data.extend_from_slice(piece);
+        *missing -= piece.len();
+        if *missing == 0 {
+            self.waiting.extend(self.begun.remove(&from).map(|(mail, _)| mail));
+        }
+        Ok(true)
+    }
+}

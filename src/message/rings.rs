@@ -1,0 +1,215 @@
+//! The ring of a member, and how it writes to those of the others.
+
+use std::{cell::Cell, collections::HashMap};
+
+use super::Block;
+use crate::{
+    calls::calling,
+    comm::engine::{Engine, Label, Road, Waiter, append::FarRing},
+    error::{Error, Result},
+    memory::{
+        ring::{Letter, Ring},
+        segments::Segment,
+    },
+    sync::{Group, Kind, Op, fingerprint},
+};
+
+/// Slots of a ring: 64 KiB.
+pub(super) const SLOTS: usize = 512;
+/// The most bytes of payload, on every network: as many as EXTOLL's largest packet (EXTOLL §III-B).
+pub(super) const MOST_BYTES: usize = 8192;
+
+/// See the module.
+#[derive(Debug)]
+pub(super) struct Rings {
+    block: Block,
+    slots: usize,
+    near: Segment,
+    /// Where this member reads on, and the position up to which it has freed slots.
+    position: u64,
+    freed: u64,
+    /// The letter that was taken last.
+    came: Vec<u64>,
+    /// The rings that it has written to.
+    far: HashMap<usize, FarRing>,
+    label: Label,
+}
+
+impl Rings {
+    /// Makes an empty ring on each member. Collective. `kinds` is what members must agree on.
+    pub(super) fn open(group: &Group, op: Op, operation: &'static str, slots: usize, kinds: u64) -> Result<Self> {
+        let (inner, bytes, kinds) = (&*group.inner, Ring::bytes(slots), fingerprint(&[kinds, slots as u64]));
+        let what = || format!("a ring of {bytes} bytes on each rank");
+        let (offset, _) = inner.job.allocate(group, bytes, bytes, op, kinds, &what)?;
+        let block = Block { group: group.clone(), offset };
+        let near = inner.segments.own(inner.engine().conduit().segment());
+        near.part::<u64>(offset, bytes / size_of::<u64>()).fill(0);
+        // Nobody writes before all rings are empty.
+        group.agree_values(op, kinds, 0, 0, 0)?;
+        let label = Label::new("(messages)", operation);
+        Ok(Rings { block, slots, near, position: 0, freed: 0, came: Vec::new(), far: HashMap::new(), label })
+    }
+
+    pub(super) fn group(&self) -> &Group {
+        &self.block.group
+    }
+
+    pub(super) fn engine(&self) -> &Engine {
+        self.group().inner.engine()
+    }
+
+    /// An error for a member that does not exist, and once the job is over.
+    pub(super) fn check(&self, operation: &'static str, to: usize) -> Result<()> {
+        if self.group().inner.segments.over() {
+            return Err(self.engine().over(operation));
+        }
+        let size = self.group().size();
+        if to < size { Ok(()) } else { Err(Error::argument(operation, format_args!("member {to} of a group of {size}"))) }
+    }
+
+    /// Sends a letter, unless the member's ring has no room.
+    #[inline]
+    pub(super) fn send(&mut self, to: usize, words: &[u64], payload: &[u8]) -> Result<bool> {
+        let letter = Letter { from: self.group().member(), words, payload };
+        self.with(to, |engine, ring, label| engine.append(ring, &letter, label)).inspect(|&sent| {
+            let inner = &self.group().inner;
+            if sent && inner.job.counts.is_some() {
+                inner.count(Kind::Message, to, size_of_val(words) + payload.len());
+            }
+        })
+    }
+
+    #[inline]
+    fn with<R>(&mut self, to: usize, act: impl FnOnce(&Engine, &mut FarRing, &Label) -> R) -> R {
+        let Rings { block, slots, near, far, label, .. } = self;
+        let inner = &*block.group.inner;
+        let ring = far.entry(to).or_insert_with(|| {
+            let segment = if to == block.group.member() { Some(*near) } else { inner.segments.of(to) };
+            FarRing::new(inner.rank_of(to), [block.offset, *slots], segment, inner.word_road(to))
+        });
+        act(inner.engine(), ring, label)
+    }
+
+    fn ring(&self) -> Ring<'_> {
+        self.near.ring(self.block.offset, self.slots)
+    }
+
+    /// Takes the next letter, if there is one, and returns its sender.
+    #[inline]
+    pub(super) fn take(&mut self) -> Option<usize> {
+        let ring = self.near.ring(self.block.offset, self.slots);
+        let from = ring.read(&mut self.position, &mut self.came);
+        // Not for each letter: the line of `head` is then read by those who write.
+        if from.is_none() || self.position - self.freed >= self.slots as u64 / 4 {
+            self.free();
+        }
+        from
+    }
+
+    /// The words and the payload of the letter that was taken last.
+    pub(super) fn words(&self) -> &[u64] {
+        &self.came
+    }
+
+    fn free(&mut self) {
+        if self.freed != self.position {
+            self.freed = self.position;
+            self.ring().free(self.position);
+        }
+    }
+
+    /// Lets the network bring letters.
+    pub(super) fn progress(&self) {
+        self.engine().progress();
+    }
+
+    /// Waits until there is a letter.
+    pub(super) fn wait(&mut self, waiter: &dyn Waiter) -> Result<()> {
+        self.free();
+        let (word, stamp) = self.ring().stamp(self.position);
+        self.engine().wait_word(word, waiter, |seen| seen == stamp)
+    }
+
+    /// Waits until a member's ring has room for so much, or a letter is here.
+    pub(super) fn wait_for_room(&mut self, to: usize, bytes: usize) -> Result<()> {
+        self.free();
+        let (group, rank) = (self.group().clone(), self.group().inner.rank_of(to));
+        let (operation, object) = (|| format!("sending a message to rank {rank}"), || format!("room in the ring of rank {rank}"));
+        let waiter: &dyn Waiter = &Serving { group: &group, operation: &operation, object: &object, awaits: Some(to) };
+        let slots = Letter { from: 0, words: &[0; 14], payload: &[0; MOST_BYTES][..bytes] }.slots();
+        let (near, offset, all, position) = (self.near, self.block.offset, self.slots, self.position);
+        let own = near.ring(offset, all);
+        let came = || {
+            let (word, stamp) = own.stamp(position);
+            word.load() == stamp
+        };
+        self.with(to, |engine, ring, label| {
+            if let (Some(segment), Road::Processor) = (ring.segment, ring.road) {
+                let (far, seen) = (segment.ring(offset, all), Cell::new(0));
+                let has_room = || {
+                    let mut head = seen.get();
+                    let has_room = far.has_room(&mut head, far.tail(), slots);
+                    seen.set(head);
+                    has_room
+                };
+                return engine.wait_any_word(waiter, || (came() || has_room()).then_some(()));
+            }
+            let looked = engine.take_turns(waiter, || {
+                if came() {
+                    return Some(Ok(()));
+                }
+                match engine.has_room(ring, slots, label) {
+                    Ok(false) => None,
+                    looked => Some(looked.map(drop)),
+                }
+            });
+            looked?
+        })
+    }
+}
+
+/// A wait in which this rank handles what comes. After each letter that was handled it is a new wait: so a wait that others have seen twice has
+/// done nothing for them in between.
+pub(super) struct Serving<'a> {
+    pub(super) group: &'a Group,
+    pub(super) operation: &'a dyn Fn() -> String,
+    /// What it waits for.
+    pub(super) object: &'a dyn Fn() -> String,
+    /// The member that has to act; any, if there is none.
+    pub(super) awaits: Option<usize>,
+}
+
+impl Serving<'_> {
+    fn rank(&self) -> Option<usize> {
+        self.awaits.map(|member| self.group.inner.rank_of(member))
+    }
+}
+
+impl Waiter for Serving<'_> {
+    fn operation(&self) -> String {
+        (self.operation)()
+    }
+    fn missing(&self) -> String {
+        (self.object)()
+    }
+    fn object(&self) -> String {
+        (self.object)() + &calling().map_or_else(String::new, |line| format!(" at {line}"))
+    }
+    fn awaits(&self) -> Option<usize> {
+        self.rank()
+    }
+    fn awaits_anybody(&self) -> bool {
+        self.awaits.is_none()
+    }
+    fn hopeless(&self) -> Option<Error> {
+        let cause = match self.rank() {
+            Some(rank) => self.group.has_ended(rank).then(|| format!("rank {rank} has ended")),
+            None => self.group.is_left_alone().then(|| "all other ranks have ended".to_owned()),
+        };
+        let (rank, operation) = (self.group.inner.engine().rank(), self.operation().into());
+        cause.map(|cause| Error::Deadlock { rank, operation, cause })
+    }
+    fn place(&self, rank: usize) -> String {
+        self.group.place(rank)
+    }
+}

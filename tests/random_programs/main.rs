@@ -6,6 +6,7 @@
 //! their writers, with whatever was written there in the round.
 
 mod channels;
+mod messages;
 #[path = "../random/mod.rs"]
 mod random;
 #[path = "../runner/mod.rs"]
@@ -56,6 +57,14 @@ fn main() -> ExitCode {
                 }
             };
             cases.push(runner::case(format!("{network}::channels_{first}_to_{}", first + batch - 1), body).within(600));
+            let body = move || {
+                for seed in first..first + batch {
+                    let ranks = Random::new(seed).between(1, 7);
+                    let run = runner::launch(network).ranks(ranks).run(|job| messages::program(job, seed));
+                    run.unwrap_or_else(|error: Error| panic!("seed {seed}, {ranks} ranks: {error}"));
+                }
+            };
+            cases.push(runner::case(format!("{network}::messages_{first}_to_{}", first + batch - 1), body).within(600));
         }
     }
     let starts = runner::launched::starts();
@@ -64,7 +73,9 @@ fn main() -> ExitCode {
         let (first, step) = (at as u64, starts.len());
         let body = move || {
             for seed in (first..seeds).step_by(step) {
-                let run = runner::launch(network).run(|job| program(job, seed).and_then(|()| channels::program(job, seed)));
+                let run = runner::launch(network).run(|job| {
+                    [program, channels::program, messages::program].into_iter().try_for_each(|program| program(job, seed))
+                });
                 run.unwrap_or_else(|error: Error| panic!("seed {seed}: {error}"));
             }
         };

@@ -28,6 +28,7 @@ const GROUPS: &[Group] = &[
     ("inflight", 2, patch::in_flight),
     ("counter", 2, sync::counter),
     ("message", 2, message::message),
+    ("active", 2, message::active),
     ("sync", 2, sync::sync),
     ("sync8", 8, sync::sync),
     ("whole", 2, whole::whole),

@@ -6,6 +6,7 @@
 use std::hint::black_box;
 
 use global_arrays::{
+    active::{Handlers, Medium},
     channel::{from, to},
     prelude::*,
 };
@@ -13,6 +14,9 @@ use global_arrays::{
 use crate::{measure::Bench, patch::size_name};
 
 const SHORT: usize = 100;
+/// Messages between two syncs.
+const CALLS: usize = 1000;
+const LETTERS: [usize; 4] = [8, 100, 8192, 1 << 20];
 const LENGTHS: [usize; 4] = [SHORT, 1024, 64 * 1024, 500 * 1024];
 
 pub(crate) fn message(bench: &Bench<'_>) -> Result<(), Error> {
@@ -58,4 +62,57 @@ fn put_signal(bench: &Bench<'_>, bytes: usize) -> Result<(), Error> {
     })?;
     bench.row("message", &format!("{} put_signal", size_name(bytes)), "ns", stat, 2.0);
     a.destroy()
+}
+
+const CALL: Medium<(), u8, u64> = Medium::new("call");
+const FLOOD: Medium<(), u8> = Medium::new("flood");
+
+/// Calls there and back, floods one way, the sync of an endpoint, and a mailbox, one way.
+pub(crate) fn active(bench: &Bench<'_>) -> Result<(), Error> {
+    let (rank, other) = (bench.job.rank(), 1 - bench.job.rank());
+    let mut messages = Handlers::new(0_u64)
+        .on_slice(CALL, |sum, _, (), slice| {
+            *sum += u64::from(slice[0]);
+            *sum
+        })
+        .on_slice(FLOOD, |sum, _, (), slice| *sum += u64::from(slice[0]))
+        .open(bench.job)?;
+    let local = vec![1_u8; 8192];
+    // Rank 1 serves in a sync as often as rank 0 asks in one.
+    let stat = bench.measure_together(|| {
+        if rank == 0 {
+            for _ in 0..CALLS {
+                messages.call_slice(other, CALL, (), &local[..64])?;
+            }
+        }
+        messages.sync()
+    })?;
+    bench.row("call", "64B", "ns", stat, CALLS as f64);
+    for bytes in [64, 4096] {
+        let stat = bench.measure_together(|| {
+            if rank == 0 {
+                for _ in 0..CALLS {
+                    messages.send_slice(other, FLOOD, (), &local[..bytes])?;
+                }
+            }
+            messages.sync()
+        })?;
+        bench.row("flood", &size_name(bytes), "ns", stat, CALLS as f64);
+    }
+    let stat = bench.measure_together(|| messages.sync())?;
+    bench.row("call", "sync", "ns", stat, 1.0);
+    messages.close()?;
+    let mut mail = bench.job.mailbox::<u8>()?;
+    for bytes in LETTERS {
+        let (sent, mut to) = (vec![1_u8; bytes], vec![0; bytes]);
+        let stat = bench.measure_together(|| {
+            if rank == 0 {
+                mail.send(other, 0, &sent)?;
+            }
+            mail.receive_into(other, 0, &mut to)?;
+            if rank == 1 { mail.send(other, 0, &sent) } else { Ok(()) }
+        })?;
+        bench.row("mailbox", &size_name(bytes), "ns", stat, 2.0);
+    }
+    Ok(())
 }

@@ -65,16 +65,17 @@ impl<'a> Letter<'a> {
         self.words.len() + self.payload.len().div_ceil(WORD)
     }
 
-    /// What goes into each slot: words, then bytes.
-    #[inline]
-    pub(crate) fn lay_out(&self, mut fill: impl FnMut(usize, &[u64], &'a [u8])) {
-        let used = 1 + self.words.len();
-        let mut first = [0; WORDS];
-        first[0] = (self.from as u64) << 32 | self.len() as u64;
-        first[1..used].copy_from_slice(self.words);
-        let (piece, rest) = self.payload.split_at(self.payload.len().min((WORDS - used) * WORD));
-        fill(0, &first[..used], piece);
-        rest.chunks(WORDS * WORD).zip(1..).for_each(|(piece, slot)| fill(slot, &[], piece));
+    /// The word that comes first.
+    fn head(&self) -> u64 {
+        (self.from as u64) << 32 | self.len() as u64
+    }
+
+    /// Its slots, with stamps of zero.
+    pub(crate) fn image(&self) -> Vec<[u64; 1 + WORDS]> {
+        let payload = self.payload.chunks(WORD).map(word_of);
+        let words: Vec<u64> = [self.head()].into_iter().chain(self.words.iter().copied()).chain(payload).collect();
+        let fill = |words: &[u64]| std::array::from_fn(|k| k.checked_sub(1).and_then(|k| words.get(k).copied()).unwrap_or(0));
+        words.chunks(WORDS).map(fill).collect()
     }
 }
 
@@ -85,12 +86,12 @@ fn slots_of(len: usize) -> usize {
 
 /// The stamp of a letter that begins at a position: never zero.
 pub(crate) fn stamp(position: u64, slots: usize) -> u32 {
-    (position / slots as u64) as u32 & u32::MAX >> 1 | 1 << 31
+    (position >> slots.trailing_zeros()) as u32 & u32::MAX >> 1 | 1 << 31
 }
 
 /// A word of up to eight bytes.
 #[inline]
-pub(crate) fn word_of(bytes: &[u8]) -> u64 {
+fn word_of(bytes: &[u8]) -> u64 {
     let mut word = [0; WORD];
     word[..bytes.len()].copy_from_slice(bytes);
     u64::from_ne_bytes(word)
@@ -114,12 +115,15 @@ impl<'a> Ring<'a> {
         SLOTS + slots * SLOT
     }
 
+    /// # Panics
+    /// If the number of slots is no power of two.
     pub(super) fn new(tail: &'a End, head: &'a End, slots: &'a [Slot]) -> Self {
+        assert!(slots.len().is_power_of_two(), "{} slots", slots.len());
         Ring { tail: &tail.0, head: &head.0, slots }
     }
 
     fn slot(&self, position: u64) -> &'a Slot {
-        &self.slots[(position % self.slots.len() as u64) as usize]
+        &self.slots[position as usize & (self.slots.len() - 1)]
     }
 
     /// Reserves slots; `seen` is what the writer has seen of `head`.
@@ -157,18 +161,25 @@ impl<'a> Ring<'a> {
     /// Writes a letter into slots that were reserved, and wakes the reader.
     #[inline]
     pub(crate) fn write(&self, position: u64, letter: &Letter<'_>) {
-        letter.lay_out(|slot, words, bytes| {
-            let to = &self.slot(position + slot as u64).words;
-            words.iter().zip(to).for_each(|(&word, to)| to.store(word, Ordering::Relaxed));
-            let whole = bytes.chunks_exact(WORD);
-            let rest = whole.remainder();
-            let mut to = to[words.len()..].iter();
-            whole.zip(to.by_ref()).for_each(|(bytes, to)| to.store(word_of(bytes), Ordering::Relaxed));
-            if let (false, Some(to)) = (rest.is_empty(), to.next()) {
-                to.store(word_of(rest), Ordering::Relaxed);
+        let first = self.slot(position);
+        let (own, mut to) = first.words[1..].split_at(letter.words.len());
+        first.words[0].store(letter.head(), Ordering::Relaxed);
+        own.iter().zip(letter.words).for_each(|(to, &word)| to.store(word, Ordering::Relaxed));
+        let (mut payload, mut next) = (letter.payload, position + 1);
+        loop {
+            let (piece, rest) = payload.split_at(payload.len().min(to.len() * WORD));
+            let whole = piece.chunks_exact(WORD);
+            if let Some(last) = to.get(piece.len() / WORD).filter(|_| !whole.remainder().is_empty()) {
+                last.store(word_of(whole.remainder()), Ordering::Relaxed);
             }
-        });
-        self.slot(position).stamp.publish(stamp(position, self.slots.len()));
+            whole.zip(to).for_each(|(bytes, to)| to.store(word_of(bytes), Ordering::Relaxed));
+            if rest.is_empty() {
+                break;
+            }
+            (payload, to) = (rest, &self.slot(next).words);
+            next += 1;
+        }
+        first.stamp.publish(stamp(position, self.slots.len()));
     }
 
     /// The stamp that the reader waits for at its position, and whether it has come.
@@ -361,7 +372,7 @@ mod loom_models {
     /// No thread tries without end, and the thread that made the ring does not read: see `node::inbox`.
     fn model(tries: &'static [u64], takes: usize) {
         loom::model(move || {
-            let memory = Arc::new(Memory::new(3));
+            let memory = Arc::new(Memory::new(4));
             let reader = {
                 let memory = memory.clone();
                 thread::spawn(move || {

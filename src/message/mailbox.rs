@@ -6,12 +6,9 @@
 //! # Source
 //! MVICH's two-sided messages: J. Wu, J. Liu, P. Wyckoff, D. Panda, *Impact of On-Demand Connection Management in MPI over VIA*, Cluster 2002, §3.4.
 
-use std::{
-    collections::{HashMap, VecDeque},
-    marker::PhantomData,
-};
+use std::{collections::VecDeque, marker::PhantomData};
 
-use super::rings::{MOST_BYTES, Rings, SLOTS, Serving};
+use super::rings::{MOST_BYTES, Numbered, Rings, SLOTS};
 use crate::{
     calls::located,
     element::Element,
@@ -97,7 +94,7 @@ pub struct Mailbox<T> {
     /// Messages that have come and nobody has received.
     waiting: VecDeque<Mail<T>>,
     /// Messages of which letters are missing, by sender, and how many elements are.
-    begun: HashMap<usize, (Mail<T>, usize)>,
+    begun: Numbered<(Mail<T>, usize)>,
     element: PhantomData<T>,
 }
 
@@ -117,7 +114,7 @@ impl Group {
             };
             let kinds = fingerprint(&[size_of::<T>() as u64, text_fingerprint(std::any::type_name::<T>())]);
             let rings = Rings::open(self, Op::Mailbox, "send", SLOTS, kinds)?;
-            Ok(Mailbox { rings, waiting: VecDeque::new(), begun: HashMap::new(), element: PhantomData })
+            Ok(Mailbox { rings, waiting: VecDeque::new(), begun: Numbered::default(), element: PhantomData })
         })
     }
 }
@@ -228,15 +225,12 @@ impl<T: Element> Mailbox<T> {
             if self.take_in()? {
                 continue;
             }
-            let group = self.rings.group().clone();
-            let what = || {
+            let what = |from: Option<usize>| {
                 let tag = tag.0.map_or_else(|| "any tag".to_owned(), |tag| format!("tag {tag}"));
-                let from = from.0.map_or_else(|| "any rank".to_owned(), |from| format!("rank {}", group.inner.rank_of(from)));
-                format!("{tag} from {from}")
+                let from = from.map_or_else(|| "any rank".to_owned(), |from| format!("rank {from}"));
+                format!("a message of {tag} from {from}")
             };
-            let (operation, object) = (|| format!("{operation} of {}", what()), || format!("a message of {}", what()));
-            let waiter = Serving { group: &group, operation: &operation, object: &object, awaits: from.0 };
-            self.rings.wait(&waiter)?;
+            self.rings.wait(from.0, &|| operation.to_owned(), &what)?;
         }
     }
 

@@ -1,6 +1,10 @@
 //! The ring of a member, and how it writes to those of the others.
 
-use std::{cell::Cell, collections::HashMap};
+use std::{
+    cell::Cell,
+    collections::HashMap,
+    hash::{BuildHasherDefault, Hasher},
+};
 
 use super::Block;
 use crate::{
@@ -19,6 +23,25 @@ pub(super) const SLOTS: usize = 512;
 /// The most bytes of payload, on every network: as many as EXTOLL's largest packet (EXTOLL §III-B).
 pub(super) const MOST_BYTES: usize = 8192;
 
+/// By numbers that nobody chooses to collide, at the price of a product.
+pub(super) type Numbered<V> = HashMap<usize, V, BuildHasherDefault<Product>>;
+
+#[derive(Debug, Default)]
+pub(super) struct Product(u64);
+
+impl Hasher for Product {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|&byte| self.write_usize(usize::from(byte)));
+    }
+    fn write_usize(&mut self, number: usize) {
+        // The golden ratio; the table looks at the upper and at the lower bits.
+        self.0 = (self.0 ^ number as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(32);
+    }
+}
+
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Rings {
@@ -31,7 +54,7 @@ pub(super) struct Rings {
     /// The letter that was taken last.
     came: Vec<u64>,
     /// The rings that it has written to.
-    far: HashMap<usize, FarRing>,
+    far: Numbered<FarRing>,
     label: Label,
 }
 
@@ -47,7 +70,7 @@ impl Rings {
         // Nobody writes before all rings are empty.
         group.agree_values(op, kinds, 0, 0, 0)?;
         let label = Label::new("(messages)", operation);
-        Ok(Rings { block, slots, near, position: 0, freed: 0, came: Vec::new(), far: HashMap::new(), label })
+        Ok(Rings { block, slots, near, position: 0, freed: 0, came: Vec::new(), far: Numbered::default(), label })
     }
 
     pub(super) fn group(&self) -> &Group {
@@ -123,18 +146,25 @@ impl Rings {
         self.engine().progress();
     }
 
-    /// Waits until there is a letter.
-    pub(super) fn wait(&mut self, waiter: &dyn Waiter) -> Result<()> {
+    /// Waits until there is a letter. `object` names what it waits for, by the rank of the member that has to act.
+    pub(super) fn wait(
+        &mut self,
+        awaits: Option<usize>,
+        operation: &dyn Fn() -> String,
+        object: &dyn Fn(Option<usize>) -> String,
+    ) -> Result<()> {
         self.free();
         let (word, stamp) = self.ring().stamp(self.position);
-        self.engine().wait_word(word, waiter, |seen| seen == stamp)
+        let waiter = Serving { group: self.group(), operation, object, awaits };
+        self.engine().wait_word(word, &waiter, |seen| seen == stamp)
     }
 
     /// Waits until a member's ring has room for so much, or a letter is here.
     pub(super) fn wait_for_room(&mut self, to: usize, bytes: usize) -> Result<()> {
         self.free();
         let (group, rank) = (self.group().clone(), self.group().inner.rank_of(to));
-        let (operation, object) = (|| format!("sending a message to rank {rank}"), || format!("room in the ring of rank {rank}"));
+        let (operation, object) =
+            (|| format!("sending a message to rank {rank}"), |_| format!("room in the ring of rank {rank}"));
         let waiter: &dyn Waiter = &Serving { group: &group, operation: &operation, object: &object, awaits: Some(to) };
         let slots = Letter { from: 0, words: &[0; 14], payload: &[0; MOST_BYTES][..bytes] }.slots();
         let (near, offset, all, position) = (self.near, self.block.offset, self.slots, self.position);
@@ -170,13 +200,13 @@ impl Rings {
 
 /// A wait in which this rank handles what comes. After each letter that was handled it is a new wait: so a wait that others have seen twice has
 /// done nothing for them in between.
-pub(super) struct Serving<'a> {
-    pub(super) group: &'a Group,
-    pub(super) operation: &'a dyn Fn() -> String,
+struct Serving<'a> {
+    group: &'a Group,
+    operation: &'a dyn Fn() -> String,
     /// What it waits for.
-    pub(super) object: &'a dyn Fn() -> String,
+    object: &'a dyn Fn(Option<usize>) -> String,
     /// The member that has to act; any, if there is none.
-    pub(super) awaits: Option<usize>,
+    awaits: Option<usize>,
 }
 
 impl Serving<'_> {
@@ -190,10 +220,10 @@ impl Waiter for Serving<'_> {
         (self.operation)()
     }
     fn missing(&self) -> String {
-        (self.object)()
+        (self.object)(self.rank())
     }
     fn object(&self) -> String {
-        (self.object)() + &calling().map_or_else(String::new, |line| format!(" at {line}"))
+        (self.object)(self.rank()) + &calling().map_or_else(String::new, |line| format!(" at {line}"))
     }
     fn awaits(&self) -> Option<usize> {
         self.rank()

@@ -102,13 +102,8 @@ impl Engine {
 
     /// Puts a letter into slots that were reserved.
     fn put_letter(&self, ring: &FarRing, position: u64, letter: &Letter<'_>, label: &Label) -> Result<(), Error> {
-        let mut image = vec![0_u64; letter.slots() * ring::SLOT / size_of::<u64>()];
-        letter.lay_out(|slot, words, bytes| {
-            let to = &mut image[slot * ring::SLOT / size_of::<u64>()..][ring::STAMP / size_of::<u64>()..];
-            to[..words.len()].copy_from_slice(words);
-            to[words.len()..].iter_mut().zip(bytes.chunks(size_of::<u64>())).for_each(|(to, bytes)| *to = ring::word_of(bytes));
-        });
-        let (first, others) = bytemuck::cast_slice::<u64, u8>(&image).split_at(ring::SLOT);
+        let image = letter.image();
+        let (first, others) = bytemuck::cast_slice::<_, u8>(&image).split_at(ring::SLOT);
         let place = |slot: usize| ring.offset + ring::SLOTS + (position as usize + slot) % ring.slots * ring::SLOT;
         // In at most two pieces: the ring comes round.
         let before_end = (ring.slots - (position as usize + 1) % ring.slots) * ring::SLOT;

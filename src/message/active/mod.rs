@@ -24,7 +24,7 @@ mod argument;
 mod kind;
 
 use std::{
-    collections::{HashMap, VecDeque},
+    collections::VecDeque,
     fmt,
     marker::PhantomData,
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
@@ -35,20 +35,20 @@ pub use self::{
     argument::Argument,
     kind::{Medium, Short},
 };
-use super::rings::{MOST_BYTES, Rings, SLOTS, Serving};
+use super::rings::{MOST_BYTES, Numbered, Rings, SLOTS};
 use crate::{
     calls::{located, record},
     comm::{Joined, Quiescence, kit::say::panic_text},
     element::Element,
     error::{Error, Result},
-    memory::ring::MOST_WORDS,
+    memory::ring::{MOST_WORDS, SLOT},
     sync::{Group, Op, fingerprint, text_fingerprint},
 };
 
 /// The most words of arguments: a letter's first word is its head.
 const MOST: usize = MOST_WORDS - 1;
 /// Fewest slots: the longest message fits twice.
-const FEWEST: usize = 160;
+const FEWEST: usize = 256;
 
 /// Numbers of letters that are no messages of the program.
 const REPLY: u16 = u16::MAX;
@@ -230,10 +230,11 @@ impl<'env, S> Handlers<'env, S> {
         Handlers { state, kinds: Vec::new(), run: Vec::new(), slots: SLOTS }
     }
 
-    /// Bytes of the ring in which messages of all members wait for this one, the same on all members; 64 KiB if nothing is said, and 20 KiB at least.
+    /// Bytes of the ring in which messages of all members wait for this one, the same on all members; 64 KiB if nothing is said. The next power of two from
+    /// 32 KiB on.
     #[must_use]
     pub fn room(mut self, bytes: usize) -> Self {
-        self.slots = (bytes / crate::memory::ring::SLOT).max(FEWEST);
+        self.slots = (bytes / SLOT).max(FEWEST).next_power_of_two();
         self
     }
 
@@ -300,7 +301,7 @@ impl<'env, S> Handlers<'env, S> {
                 quiescence: Quiescence::new(group.member(), group.size()),
                 verdict: None,
                 calls: 0,
-                answers: HashMap::new(),
+                answers: Numbered::default(),
                 rings,
             })
         })
@@ -331,7 +332,7 @@ pub struct ActiveMessages<'env, S> {
     verdict: Option<bool>,
     /// The number of the last call, and the answers that nobody has taken.
     calls: u32,
-    answers: HashMap<u32, Vec<u64>>,
+    answers: Numbered<Answer>,
     rings: Rings,
 }
 
@@ -551,18 +552,18 @@ impl<S> ActiveMessages<'_, S> {
 
     /// Waits for a letter, or for room if something waits to leave.
     fn wait(&mut self, awaits: usize, operation: &dyn Fn() -> String, object: &dyn Fn(usize) -> String) -> Result<()> {
-        if !self.outgoing.queue.is_empty() {
-            return self.wait_for_room();
+        if self.outgoing.queue.is_empty() {
+            self.rings.wait(Some(awaits), operation, &|rank| object(rank.unwrap_or_default()))
+        } else {
+            self.wait_for_room()
         }
-        let (group, rank) = (self.group().clone(), self.group().inner.rank_of(awaits));
-        self.rings.wait(&Serving { group: &group, operation, object: &|| object(rank), awaits: Some(awaits) })
     }
 
     fn answer<R: Argument>(&mut self, reply: &Reply<R>) -> Result<R> {
-        let words = loop {
+        let answer = loop {
             self.rings.check("call", 0)?;
-            if let Some(words) = self.answers.remove(&reply.call) {
-                break words;
+            if let Some(answer) = self.answers.remove(&(reply.call as usize)) {
+                break answer;
             }
             if self.serve()? {
                 continue;
@@ -571,7 +572,7 @@ impl<S> ActiveMessages<'_, S> {
             let operation = || format!("call of \"{}\"", reply.kind);
             self.wait(reply.from, &operation, &|rank| format!("the reply of rank {rank} to \"{}\"", reply.kind))?;
         };
-        arguments(&words).ok_or_else(|| self.wrong(reply.from))
+        arguments(&answer.words[..answer.len]).ok_or_else(|| self.wrong(reply.from))
     }
 
     fn become_quiet(&mut self) -> Result<()> {
@@ -645,8 +646,13 @@ impl<S> ActiveMessages<'_, S> {
         let right = match (kind, words) {
             (REPLY, _) => {
                 outgoing.counts[1] += 1;
-                answers.insert(call, words.to_vec());
-                true
+                let mut answer = Answer { words: [0; MOST], len: words.len() };
+                let fits = words.len() <= MOST;
+                if fits {
+                    answer.words[..words.len()].copy_from_slice(words);
+                    answers.insert(call as usize, answer);
+                }
+                fits
             }
             (REPORT, &[sent, handled]) => quiescence.report(from, [sent, handled]),
             (VERDICT, &[quiet, _]) => verdict.replace(quiet != 0).is_none(),
@@ -674,7 +680,11 @@ impl<S> ActiveMessages<'_, S> {
                         let mut leaving = Leaving::new(from, Head { kind: REPLY, bytes: 0, call }, &(), &[]);
                         leaving.len = 1 + answer.len;
                         leaving.words[1..leaving.len].copy_from_slice(&answer.words[..answer.len]);
-                        outgoing.enqueue(leaving);
+                        if outgoing.queue.is_empty() && rings.send(from, leaving.words(), &[])? {
+                            outgoing.counts[0] += 1;
+                        } else {
+                            outgoing.enqueue(leaving);
+                        }
                     }
                     right
                 }

@@ -49,6 +49,8 @@
 //! | compare-and-swap | replaces an integer if it has the expected value | – | – | `MPI_Compare_and_swap` | `shmem_atomic_compare_swap` |
 //! | [`Counter`](crate::Counter) | one shared integer that hands out work | a one-element array and `NGA_Read_inc`; *nxtval* | `ARMCI_Rmw` | `MPI_Fetch_and_op` | `shmem_atomic_fetch_inc` |
 //! | [`Locks`](crate::Locks) | mutual exclusion among ranks | mutexes | mutexes | `MPI_Win_lock` (of memory, not of code) | `shmem_set_lock` |
+//! | [active message](crate::active) | a message whose handler runs at its target, in a call of it | – | GPC | – | – |
+//! | [mailbox](crate::mailbox) | messages from anybody, by sender and tag | `SND_`, `RCV_` of TCGMSG | – | `MPI_Send`, `MPI_Recv` | – |
 //! | [channel](crate::channel) | slots of a receiver that one sender fills | – | – | `MPI_Send_init`, `MPI_Recv_init` | – |
 //! | [`Signal`](crate::Signal) | a count that others raise after their data have arrived | – | `ARMCI_Put_flag`, notify | – | `shmem_put_signal` |
 //!

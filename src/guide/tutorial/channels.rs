@@ -68,4 +68,4 @@
 //! | `CkDirect_ReadyPollQ` | which inlets `wait_any` gets |
 //! | the out-of-band pattern in the last bytes | a word beside the data: any value and any length can be sent, also on networks that do not write in order |
 //!
-//! Next: [ghost cells](super::ghosts).
+//! Next: [active messages and mailboxes](super::messages).

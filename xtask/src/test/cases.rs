@@ -30,6 +30,7 @@ const fn long(example: &'static str, arguments: &'static [&'static str], says: &
 pub(super) static CASES: &[Case] = &[
     good("hello", &[], "rank 0 of"),
     good("channels", &[], "the token has come round"),
+    good("messages", &[], "1000 keys in the table"),
     good("put_get", &[], "neighbours' blocks"),
     good("reversal", &[], "elements reversed"),
     good("matmul_tasks", &[], "largest error"),

@@ -59,7 +59,10 @@ impl Engine {
         let Some(position) = self.reserve(ring, letter.slots(), label)? else { return Ok(false) };
         match ring.mapped() {
             Some(mapped) => mapped.write(position, letter),
-            None => self.put_letter(ring, position, letter, label)?,
+            // Slots without a stamp would block the ring.
+            None => self.put_letter(ring, position, letter, label).inspect_err(|error| {
+                self.conduit.end(&format!("could not write a letter to the ring of rank {}: {error}", ring.rank));
+            })?,
         }
         Ok(true)
     }
@@ -91,7 +94,8 @@ impl Engine {
         while self.has_room(ring, slots, label)? {
             let (comparand, operand) = (ring.tail, ring.tail + slots as u64);
             let swap = Atomic { op: AtomicOp::CompareSwap, width: size_of::<u64>(), operand, comparand };
-            let found = self.atomic(ring.road, tail, swap, label)?;
+            let what = || format!("could not learn whether it holds slots of the ring of rank {}", ring.rank);
+            let found = self.atomic_on_lock(ring.road, tail, swap, label, &what)?;
             ring.tail = if found == comparand { operand } else { found };
             if found == comparand {
                 return Ok(Some(found));

@@ -112,7 +112,7 @@ pub(crate) struct Ring<'a> {
 impl<'a> Ring<'a> {
     /// Bytes of a ring of so many slots.
     pub(crate) fn bytes(slots: usize) -> usize {
-        SLOTS + slots * SLOT
+        slots.saturating_mul(SLOT).saturating_add(SLOTS)
     }
 
     /// # Panics

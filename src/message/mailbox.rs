@@ -138,15 +138,26 @@ impl<T: Element> Mailbox<T> {
             let (mut left, mut first) = (data, true);
             while first || !left.is_empty() {
                 let piece = &left[..left.len().min(Self::PIECE)];
-                while !self.rings.send(to, &[tag, left.len() as u64], bytemuck::cast_slice(piece))? {
-                    if !self.take_in()? {
-                        self.rings.wait_for_room(to, size_of_val(piece))?;
+                self.send_piece(to, &[tag, left.len() as u64], bytemuck::cast_slice(piece)).inspect_err(|error| {
+                    if !first {
+                        let cause = format!("could not send all of a message to member {to}: {error}");
+                        self.rings.engine().conduit().end(&cause);
                     }
-                }
+                })?;
                 (left, first) = (&left[piece.len()..], false);
             }
             Ok(())
         })
+    }
+
+    fn send_piece(&mut self, to: usize, words: &[u64], bytes: &[u8]) -> Result<()> {
+        while !self.rings.send(to, words, bytes)? {
+            if !self.take_in()? {
+                self.rings.wait_for_room(to, words, bytes)?;
+            }
+        }
+        self.rings.free();
+        Ok(())
     }
 
     /// Sends a message of one letter, 8 KiB, unless the member's ring has no room: then false, and nothing was sent. Never waits.
@@ -162,7 +173,13 @@ impl<T: Element> Mailbox<T> {
                 return Err(Error::argument("try_send", format_args!("{} elements; up to {most} go at once", data.len())));
             }
             self.rings.progress();
-            self.rings.send(to, &[tag, data.len() as u64], bytemuck::cast_slice(data))
+            let (words, bytes) = ([tag, data.len() as u64], bytemuck::cast_slice(data));
+            if self.rings.send(to, &words, bytes)? {
+                return Ok(true);
+            }
+            // Who waits for this member's ring may be the one that is full.
+            while self.take_in()? {}
+            self.rings.send(to, &words, bytes)
         })
     }
 
@@ -220,6 +237,7 @@ impl<T: Element> Mailbox<T> {
         loop {
             self.rings.check(operation, from.0.unwrap_or(0))?;
             if let Some(mail) = self.remove(from, tag) {
+                self.rings.free();
                 return Ok(mail);
             }
             if self.take_in()? {
@@ -242,7 +260,10 @@ impl<T: Element> Mailbox<T> {
     /// Takes in a letter, if one is here.
     fn take_in(&mut self) -> Result<bool> {
         let Some(from) = self.rings.take() else { return Ok(false) };
-        let wrong = || Error::argument("receive", format_args!("a letter of member {from} that cannot be: memory was damaged"));
+        let wrong = || {
+            self.rings.engine().conduit().end(&format!("got a letter of member {from} that cannot be: memory was damaged"));
+            self.rings.engine().over("receive")
+        };
         let &[tag, left, ref data @ ..] = self.rings.words() else { return Err(wrong()) };
         let (left, bytes) = (left as usize, bytemuck::cast_slice::<u64, u8>(data));
         let piece = left.min(Self::PIECE);

@@ -77,6 +77,11 @@ impl Rings {
         &self.block.group
     }
 
+    /// Where the rings are: no other endpoint of the job has this place.
+    pub(super) fn place(&self) -> usize {
+        self.block.offset
+    }
+
     pub(super) fn engine(&self) -> &Engine {
         self.group().inner.engine()
     }
@@ -134,7 +139,8 @@ impl Rings {
         &self.came
     }
 
-    fn free(&mut self) {
+    /// Lets others write to what was read.
+    pub(super) fn free(&mut self) {
         if self.freed != self.position {
             self.freed = self.position;
             self.ring().free(self.position);
@@ -154,21 +160,23 @@ impl Rings {
         object: &dyn Fn(Option<usize>) -> String,
     ) -> Result<()> {
         self.free();
-        let (word, stamp) = self.ring().stamp(self.position);
-        let waiter = Serving { group: self.group(), operation, object, awaits };
+        let (ring, position) = (self.ring(), self.position);
+        let (word, stamp) = ring.stamp(position);
+        let waiter = Serving { group: self.group(), ring, position, operation, object, awaits };
         self.engine().wait_word(word, &waiter, |seen| seen == stamp)
     }
 
     /// Waits until a member's ring has room for so much, or a letter is here.
-    pub(super) fn wait_for_room(&mut self, to: usize, bytes: usize) -> Result<()> {
+    pub(super) fn wait_for_room(&mut self, to: usize, words: &[u64], payload: &[u8]) -> Result<()> {
         self.free();
         let (group, rank) = (self.group().clone(), self.group().inner.rank_of(to));
         let (operation, object) =
             (|| format!("sending a message to rank {rank}"), |_| format!("room in the ring of rank {rank}"));
-        let waiter: &dyn Waiter = &Serving { group: &group, operation: &operation, object: &object, awaits: Some(to) };
-        let slots = Letter { from: 0, words: &[0; 14], payload: &[0; MOST_BYTES][..bytes] }.slots();
+        let slots = Letter { from: 0, words, payload }.slots();
         let (near, offset, all, position) = (self.near, self.block.offset, self.slots, self.position);
         let own = near.ring(offset, all);
+        let waiter: &dyn Waiter =
+            &Serving { group: &group, ring: own, position, operation: &operation, object: &object, awaits: Some(to) };
         let came = || {
             let (word, stamp) = own.stamp(position);
             word.load() == stamp
@@ -200,8 +208,13 @@ impl Rings {
 
 /// A wait in which this rank handles what comes. After each letter that was handled it is a new wait: so a wait that others have seen twice has
 /// done nothing for them in between.
+///
+/// While a writer has slots of the ring and has not stamped them, it may be any rank, and what stands behind them may end the wait: then the
+/// wait awaits nobody.
 struct Serving<'a> {
     group: &'a Group,
+    ring: Ring<'a>,
+    position: u64,
     operation: &'a dyn Fn() -> String,
     /// What it waits for.
     object: &'a dyn Fn(Option<usize>) -> String,
@@ -210,6 +223,10 @@ struct Serving<'a> {
 }
 
 impl Serving<'_> {
+    fn is_clear(&self) -> bool {
+        self.ring.tail() == self.position
+    }
+
     fn rank(&self) -> Option<usize> {
         self.awaits.map(|member| self.group.inner.rank_of(member))
     }
@@ -226,12 +243,15 @@ impl Waiter for Serving<'_> {
         (self.object)(self.rank()) + &calling().map_or_else(String::new, |line| format!(" at {line}"))
     }
     fn awaits(&self) -> Option<usize> {
-        self.rank()
+        self.rank().filter(|_| self.is_clear())
     }
     fn awaits_anybody(&self) -> bool {
-        self.awaits.is_none()
+        self.awaits.is_none() && self.is_clear()
     }
     fn hopeless(&self) -> Option<Error> {
+        if !self.is_clear() {
+            return None;
+        }
         let cause = match self.rank() {
             Some(rank) => self.group.has_ended(rank).then(|| format!("rank {rank} has ended")),
             None => self.group.is_left_alone().then(|| "all other ranks have ended".to_owned()),

@@ -1,6 +1,6 @@
 //! Appending letters to a ring of another rank, by puts and atomic operations.
 //!
-//! A writer reserves slots by compare and swap on the ring's tail, puts the slots behind the first, and then the first with its stamp as a signal.
+//! A writer reserves slots by compare and swap on the ring's tail, and puts the letter with its stamp as the signal.
 //! So a letter comes whole, behind everything that its writer put at that rank before.
 
 use super::{Engine, Label, Road};
@@ -56,10 +56,13 @@ impl Engine {
             mapped.write(position, letter);
             return Ok(true);
         }
+        if ring.segment.is_none() {
+            // Here, and not behind the reservation: slots without a stamp would block the ring.
+            self.behind_puts(ring.rank, label)?;
+        }
         let Some(position) = self.reserve(ring, letter.slots(), label)? else { return Ok(false) };
         match ring.mapped() {
             Some(mapped) => mapped.write(position, letter),
-            // Slots without a stamp would block the ring.
             None => self.put_letter(ring, position, letter, label).inspect_err(|error| {
                 self.conduit.end(&format!("could not write a letter to the ring of rank {}: {error}", ring.rank));
             })?,
@@ -107,19 +110,17 @@ impl Engine {
     /// Puts a letter into slots that were reserved.
     fn put_letter(&self, ring: &FarRing, position: u64, letter: &Letter<'_>, label: &Label) -> Result<(), Error> {
         let image = letter.image();
-        let (first, others) = bytemuck::cast_slice::<_, u8>(&image).split_at(ring::SLOT);
-        let place = |slot: usize| ring.offset + ring::SLOTS + (position as usize + slot) % ring.slots * ring::SLOT;
-        // In at most two pieces: the ring comes round.
-        let before_end = (ring.slots - (position as usize + 1) % ring.slots) * ring::SLOT;
-        let (behind, round) = others.split_at(others.len().min(before_end));
-        for (bytes, slot) in [(behind, 1), (round, 1 + before_end / ring::SLOT)] {
-            if !bytes.is_empty() {
-                self.put_slice(ring.rank, place(slot), bytes, label)?;
-            }
+        let first = ring.offset + ring::SLOTS;
+        let at = first + position as usize % ring.slots * ring::SLOT;
+        // What comes round the end of the ring goes first; the rest is one piece, and the stamp its signal.
+        let (own, round) = bytemuck::cast_slice::<_, u8>(&image)
+            .split_at(letter.slots().min(ring.slots - position as usize % ring.slots) * ring::SLOT);
+        if !round.is_empty() {
+            self.put_slice(ring.rank, first, round, label)?;
+            self.behind_puts(ring.rank, label)?;
         }
-        self.behind_puts(ring.rank, label)?;
         let value = ring::stamp(position, ring.slots);
-        let signal = SignalWord { offset: place(0), op: SignalOp::Set, value, patient: false };
-        self.put_message(ring.rank, place(0) + ring::STAMP, &first[ring::STAMP..], signal, label)
+        let signal = SignalWord { offset: at, op: SignalOp::Set, value, patient: false };
+        self.put_message(ring.rank, at + ring::STAMP, &own[ring::STAMP..], signal, label)
     }
 }

@@ -48,9 +48,11 @@ impl Quiescence {
         (self.me > 0).then(|| self.me & (self.me - 1))
     }
 
-    /// A child has reported. It does so once in a wave. False for who is none.
+    /// A child has reported. False for who is none, or has reported in this wave.
     pub(crate) fn report(&mut self, child: usize, sums: [u64; 2]) -> bool {
-        let Some(bit) = self.children().position(|known| known == child) else { return false };
+        let Some(bit) = self.children().position(|known| known == child).filter(|bit| self.reported >> bit & 1 == 0) else {
+            return false;
+        };
         self.reported |= 1 << bit;
         self.sums = std::array::from_fn(|k| self.sums[k].wrapping_add(sums[k]));
         true

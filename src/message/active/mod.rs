@@ -234,7 +234,7 @@ impl<'env, S> Handlers<'env, S> {
     /// 32 KiB on.
     #[must_use]
     pub fn room(mut self, bytes: usize) -> Self {
-        self.slots = (bytes / SLOT).max(FEWEST).next_power_of_two();
+        self.slots = (bytes / SLOT).clamp(FEWEST, usize::MAX >> 8).next_power_of_two();
         self
     }
 
@@ -342,11 +342,13 @@ impl<S: fmt::Debug> fmt::Debug for ActiveMessages<'_, S> {
     }
 }
 
-/// The answer to a call that was begun by [`ActiveMessages::call_nb`].
+/// The answer to a call that was begun by [`ActiveMessages::call_nb`]. One that nobody waits for is kept until the endpoint ends.
 #[derive(Debug)]
 #[must_use = "the answer comes by `wait`"]
 pub struct Reply<R> {
     call: u32,
+    /// The place of its endpoint.
+    endpoint: usize,
     from: usize,
     kind: &'static str,
     result: PhantomData<fn() -> R>,
@@ -356,7 +358,7 @@ impl<R: Argument> Reply<R> {
     /// Waits for the answer, and handles messages meanwhile.
     ///
     /// # Errors
-    /// Same as [`ActiveMessages::call`].
+    /// Same as [`ActiveMessages::call`]; another endpoint.
     #[track_caller]
     pub fn wait<S>(self, messages: &mut ActiveMessages<'_, S>) -> Result<R> {
         located(move || messages.answer(&self))
@@ -448,7 +450,7 @@ impl<S> ActiveMessages<'_, S> {
         located(move || self.begin("call_nb", to, kind.named(), &arguments, &[]))
     }
 
-    /// Handles the messages that are here.
+    /// Handles the messages that are here. Waits only while what handlers sent has no room where it goes.
     ///
     /// # Errors
     /// The end of the job.
@@ -461,7 +463,7 @@ impl<S> ActiveMessages<'_, S> {
             self.rings.check("poll", 0)?;
             self.rings.progress();
             while self.serve()? {}
-            self.leave().map(|_| ())
+            self.drain()
         })
     }
 
@@ -498,7 +500,7 @@ impl<S> ActiveMessages<'_, S> {
         bytes: &[u8],
     ) -> Result<Reply<R>> {
         let call = self.post(operation, to, kind, arguments, bytes, true)?;
-        Ok(Reply { call, from: to, kind: kind.name, result: PhantomData })
+        Ok(Reply { call, endpoint: self.rings.place(), from: to, kind: kind.name, result: PhantomData })
     }
 
     /// Sends a message behind what waits to leave. Returns the number of the call.
@@ -525,12 +527,19 @@ impl<S> ActiveMessages<'_, S> {
             return Ok(call);
         }
         self.outgoing.enqueue(Leaving { payload: bytes.into(), ..leaving });
+        self.drain()?;
+        Ok(call)
+    }
+
+    /// Sends all that waits to leave. Handles messages while there is no room.
+    fn drain(&mut self) -> Result<()> {
         while !self.leave()? {
             if !self.serve()? {
                 self.wait_for_room()?;
             }
         }
-        Ok(call)
+        self.rings.free();
+        Ok(())
     }
 
     /// Sends what waits to leave, as far as there is room; true if nothing is left.
@@ -545,21 +554,19 @@ impl<S> ActiveMessages<'_, S> {
     }
 
     fn wait_for_room(&mut self) -> Result<()> {
-        let Some(Leaving { to, payload, .. }) = self.outgoing.queue.front() else { return Ok(()) };
-        let (to, bytes) = (*to, payload.len());
-        self.rings.wait_for_room(to, bytes)
+        let Some(first) = self.outgoing.queue.front() else { return Ok(()) };
+        self.rings.wait_for_room(first.to, first.words(), &first.payload)
     }
 
-    /// Waits for a letter, or for room if something waits to leave.
+    /// Waits for a letter; nothing waits to leave.
     fn wait(&mut self, awaits: usize, operation: &dyn Fn() -> String, object: &dyn Fn(usize) -> String) -> Result<()> {
-        if self.outgoing.queue.is_empty() {
-            self.rings.wait(Some(awaits), operation, &|rank| object(rank.unwrap_or_default()))
-        } else {
-            self.wait_for_room()
-        }
+        self.rings.wait(Some(awaits), operation, &|rank| object(rank.unwrap_or_default()))
     }
 
     fn answer<R: Argument>(&mut self, reply: &Reply<R>) -> Result<R> {
+        if reply.endpoint != self.rings.place() {
+            return Err(Error::argument("wait", format_args!("the reply to \"{}\" belongs to another endpoint", reply.kind)));
+        }
         let answer = loop {
             self.rings.check("call", 0)?;
             if let Some(answer) = self.answers.remove(&(reply.call as usize)) {
@@ -568,11 +575,15 @@ impl<S> ActiveMessages<'_, S> {
             if self.serve()? {
                 continue;
             }
-            self.leave()?;
+            if !self.outgoing.queue.is_empty() {
+                self.drain()?;
+                continue;
+            }
             let operation = || format!("call of \"{}\"", reply.kind);
             self.wait(reply.from, &operation, &|rank| format!("the reply of rank {rank} to \"{}\"", reply.kind))?;
         };
-        arguments(&answer.words[..answer.len]).ok_or_else(|| self.wrong(reply.from))
+        self.drain()?;
+        arguments(&answer.words[..answer.len]).ok_or_else(|| self.wrong(reply.from, reply.kind))
     }
 
     fn become_quiet(&mut self) -> Result<()> {
@@ -581,8 +592,8 @@ impl<S> ActiveMessages<'_, S> {
             if self.serve()? {
                 continue;
             }
-            if !self.leave()? {
-                self.wait_for_room()?;
+            if !self.outgoing.queue.is_empty() {
+                self.drain()?;
                 continue;
             }
             let operation = || "sync of active messages".to_owned();
@@ -595,11 +606,11 @@ impl<S> ActiveMessages<'_, S> {
                 Joined::Reports(parent, sums) => {
                     self.control(parent, REPORT, sums);
                     loop {
+                        self.drain()?;
                         if let Some(verdict) = self.verdict.take() {
                             break verdict;
                         }
                         if !self.serve()? {
-                            self.leave()?;
                             self.rings.check("sync", 0)?;
                             self.wait(parent, &operation, &|rank| {
                                 format!("the verdict of rank {rank} for sync of active messages")
@@ -611,11 +622,7 @@ impl<S> ActiveMessages<'_, S> {
             for child in self.quiescence.children() {
                 self.control(child, VERDICT, [u64::from(verdict), 0]);
             }
-            while !self.leave()? {
-                if !self.serve()? {
-                    self.wait_for_room()?;
-                }
-            }
+            self.drain()?;
             if verdict {
                 return Ok(());
             }
@@ -626,9 +633,9 @@ impl<S> ActiveMessages<'_, S> {
         self.outgoing.queue.push_back(Leaving::new(to, Head { kind, bytes: 0, call: 0 }, &words, &[]));
     }
 
-    fn wrong(&self, from: usize) -> Error {
-        let rank = self.group().inner.rank_of(from);
-        self.rings.engine().conduit().end(&format!("got a message of rank {rank} that cannot be: memory was damaged"));
+    fn wrong(&self, from: usize, kind: &str) -> Error {
+        let cause = format!("got a message \"{kind}\" of member {from} whose words are no value of its types");
+        self.rings.engine().conduit().end(&cause);
         self.rings.engine().over("active messages")
     }
 
@@ -637,10 +644,12 @@ impl<S> ActiveMessages<'_, S> {
         let Some(from) = self.rings.take() else { return Ok(false) };
         let members = self.group().size();
         let Self { state, run, outgoing, quiescence, verdict, answers, rings, .. } = self;
-        let Some((&head, words)) = rings.words().split_first().filter(|_| from < members) else { return Err(self.wrong(from)) };
+        let Some((&head, words)) = rings.words().split_first().filter(|_| from < members) else {
+            return Err(self.wrong(from, ""));
+        };
         let Head { kind, bytes, call } = Head::of(head);
         let Some(len) = words.len().checked_sub(usize::from(bytes).div_ceil(size_of::<u64>())) else {
-            return Err(self.wrong(from));
+            return Err(self.wrong(from, ""));
         };
         let (words, payload) = words.split_at(len);
         let right = match (kind, words) {
@@ -691,7 +700,8 @@ impl<S> ActiveMessages<'_, S> {
             },
         };
         if !right {
-            return Err(self.wrong(from));
+            let name = self.outgoing.kinds.get(usize::from(kind)).map_or("", |kind| kind.name);
+            return Err(self.wrong(from, name));
         }
         if !self.outgoing.queue.is_empty() {
             self.leave()?;

@@ -102,9 +102,9 @@ impl<T: Element> End<T> {
     }
 
     /// Puts bytes at the other rank, which is not mapped, and sets a word there: the next message, if there are bytes, or a credit, which may
-    /// leave with the answer.
+    /// leave with the answer unless the sender has no other slot.
     fn put(&self, to: usize, bytes: Option<&[u8]>, (offset, value): (usize, u32)) -> Result<()> {
-        let signal = SignalWord { offset, op: SignalOp::Set, value, patient: bytes.is_none() };
+        let signal = SignalWord { offset, op: SignalOp::Set, value, patient: bytes.is_none() && self.slots > 1 };
         self.engine().put_message(self.peer.rank, to, bytes.unwrap_or_default(), signal, &self.label)
     }
 }

@@ -146,36 +146,35 @@ pub(crate) fn in_place(job: &Job) -> Result<(), Error> {
 pub(crate) fn any(job: &Job) -> Result<(), Error> {
     const MESSAGES: usize = 20;
     let (me, size) = (job.rank(), job.size());
+    let sent = |to: usize, number: usize| message(me, to, 0, number, number % 5);
     let (mut outlets, mut inlets) = job.channels(
         (0..size).map(|other| to(other, 0, 4)).collect::<Vec<_>>(),
         (0..size).map(|other| from(other, 0)).collect::<Vec<_>>(),
     )?;
-    let (mut sent, mut read) = (vec![0; size], vec![0; size]);
-    while read.iter().any(|&count| count < MESSAGES) {
-        for (other, out) in outlets.iter_mut().enumerate() {
-            while sent[other] < MESSAGES && out.try_put(&message(me, other, 0, sent[other], sent[other] % 5))? {
-                sent[other] += 1;
-            }
+    // In rounds: a message to everybody, then those of all, whoever comes first.
+    for number in 0..MESSAGES {
+        outlets.iter_mut().enumerate().try_for_each(|(other, out)| out.put(&sent(other, number)))?;
+        let mut left: Vec<&mut Inlet<u64>> = inlets.iter_mut().collect();
+        while !left.is_empty() {
+            let first = channel::wait_any(&mut left)?;
+            let inlet = left.swap_remove(first);
+            let other = inlet.member();
+            assert_eq!(*inlet.wait()?, message(other, me, 0, number, number % 5));
         }
-        // Who waits now, with messages that found no slot, may wait for one who does the same.
-        if sent.iter().any(|&count| count < MESSAGES) {
-            for (other, inlet) in inlets.iter_mut().enumerate() {
-                if let Some(arrived) = inlet.try_wait()? {
-                    assert_eq!(*arrived, message(other, me, 0, read[other], read[other] % 5));
-                    read[other] += 1;
-                }
-            }
-            continue;
-        }
-        let mut waiting: Vec<&mut Inlet<u64>> = inlets.iter_mut().filter(|inlet| read[inlet.member()] < MESSAGES).collect();
-        let first = channel::wait_any(&mut waiting)?;
-        let other = waiting[first].member();
-        assert_eq!(*waiting[first].wait()?, message(other, me, 0, read[other], read[other] % 5));
-        read[other] += 1;
     }
-    for (other, out) in outlets.iter_mut().enumerate() {
-        for number in sent[other]..MESSAGES {
-            out.put(&message(me, other, 0, number, number % 5))?;
+    // Without rounds: nobody waits, because who does may have a message that found no slot, and another one wait for it.
+    let (mut put, mut read) = (vec![MESSAGES; size], vec![MESSAGES; size]);
+    while put.iter().chain(&read).any(|&count| count < 2 * MESSAGES) {
+        for (other, out) in outlets.iter_mut().enumerate() {
+            while put[other] < 2 * MESSAGES && out.try_put(&sent(other, put[other]))? {
+                put[other] += 1;
+            }
+        }
+        for (other, inlet) in inlets.iter_mut().enumerate() {
+            if let Some(arrived) = inlet.try_wait()? {
+                assert_eq!(*arrived, message(other, me, 0, read[other], read[other] % 5));
+                read[other] += 1;
+            }
         }
     }
     assert!(channel::wait_any::<u64, Inlet<u64>>(&mut []).is_err());

@@ -11,9 +11,6 @@ use global_arrays::{
 
 use crate::random::Random;
 
-/// Looks, after which a rank waits: each is a turn of a virtual cluster.
-const TRIES: usize = 3;
-
 /// A channel, and what the sequence has put on it and waited for.
 #[derive(Clone, Debug)]
 struct Channel {
@@ -138,23 +135,20 @@ fn put(out: &mut Outlet<u32>, message: &[u32], way: usize) -> Result<(), Error> 
         1 => out.fill(message.len(), |slot| slot.copy_from_slice(message)),
         2 => out.put(ArrayView1::from(message).slice(s![..;-1]).to_owned().slice(s![..;-1])),
         _ => {
-            for _ in 0..TRIES {
-                if out.try_put(message)? {
-                    return Ok(());
-                }
-            }
-            out.put(message)
+            while !out.try_put(message)? {}
+            Ok(())
         }
     }
 }
 
 fn wait(inlet: &mut Inlet<u32>, expected: &[u32], way: usize) -> Result<(), Error> {
-    for _ in 0..if way == 0 { 0 } else { TRIES } {
-        if let Some(arrived) = inlet.try_wait()? {
-            assert_eq!(*arrived, *expected);
-            return Ok(());
-        }
+    if way == 0 {
+        assert_eq!(*inlet.wait()?, *expected);
+        return Ok(());
     }
-    assert_eq!(*inlet.wait()?, *expected);
+    while inlet.try_wait()?.is_none_or(|arrived| {
+        assert_eq!(*arrived, *expected);
+        false
+    }) {}
     Ok(())
 }

@@ -42,8 +42,8 @@ impl<T: Element> Outlet<T> {
         })
     }
 
-    /// As [`put`](Self::put), but returns false and sends nothing where that would wait. A slot that is free already may be known only a little
-    /// later: who was refused must try again before it waits for what others do with the message.
+    /// As [`put`](Self::put), but returns false and sends nothing where that would wait. The credit of a free slot takes a moment to arrive.
+    /// After a refusal, try again before you wait for anything that depends on the message.
     ///
     /// # Errors
     /// Same as [`put`](Self::put), but for those of the wait.

@@ -79,7 +79,7 @@ impl<'a> Letter<'a> {
     }
 }
 
-/// Slots of a letter of so many words behind the first.
+/// Slots of a letter that has `len` words behind the first.
 fn slots_of(len: usize) -> usize {
     (1 + len).div_ceil(WORDS)
 }
@@ -110,7 +110,7 @@ pub(crate) struct Ring<'a> {
 }
 
 impl<'a> Ring<'a> {
-    /// Bytes of a ring of so many slots.
+    /// Bytes of a ring that has `slots` slots.
     pub(crate) fn bytes(slots: usize) -> usize {
         slots.saturating_mul(SLOT).saturating_add(SLOTS)
     }
@@ -182,7 +182,7 @@ impl<'a> Ring<'a> {
         first.stamp.publish(stamp(position, self.slots.len()));
     }
 
-    /// The stamp that the reader waits for at its position, and whether it has come.
+    /// The word that a letter at a position stamps, and its stamp.
     pub(crate) fn stamp(&self, position: u64) -> (&'a WaitWord, u32) {
         (&self.slot(position).stamp, stamp(position, self.slots.len()))
     }

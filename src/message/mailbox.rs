@@ -8,7 +8,9 @@
 
 use std::{collections::VecDeque, marker::PhantomData};
 
-use super::rings::{MOST_BYTES, Numbered, Rings, SLOTS};
+use rustc_hash::FxHashMap;
+
+use super::rings::{MOST_BYTES, Rings, SLOTS};
 use crate::{
     calls::located,
     element::Element,
@@ -50,7 +52,7 @@ impl<V: PartialEq> Which<V> {
 
 /// A message that was received.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Mail<T> {
+pub struct Received<T> {
     /// The member that sent it.
     pub from: usize,
     /// What the sender called it.
@@ -92,9 +94,9 @@ pub struct Mail<T> {
 pub struct Mailbox<T> {
     rings: Rings,
     /// Messages that have come and nobody has received.
-    waiting: VecDeque<Mail<T>>,
+    waiting: VecDeque<Received<T>>,
     /// Messages of which letters are missing, by sender, and how many elements are.
-    begun: Numbered<(Mail<T>, usize)>,
+    begun: FxHashMap<usize, (Received<T>, usize)>,
     element: PhantomData<T>,
 }
 
@@ -114,7 +116,7 @@ impl Group {
             };
             let kinds = fingerprint(&[size_of::<T>() as u64, text_fingerprint(std::any::type_name::<T>())]);
             let rings = Rings::open(self, Op::Mailbox, "send", SLOTS, kinds)?;
-            Ok(Mailbox { rings, waiting: VecDeque::new(), begun: Numbered::default(), element: PhantomData })
+            Ok(Mailbox { rings, waiting: VecDeque::new(), begun: FxHashMap::default(), element: PhantomData })
         })
     }
 }
@@ -177,7 +179,7 @@ impl<T: Element> Mailbox<T> {
             if self.rings.send(to, &words, bytes)? {
                 return Ok(true);
             }
-            // Who waits for this member's ring may be the one that is full.
+            // The member may wait for room in this one's ring.
             while self.take_in()? {}
             self.rings.send(to, &words, bytes)
         })
@@ -191,7 +193,7 @@ impl<T: Element> Mailbox<T> {
     /// # Source
     /// `MPI_Recv`; `MPI_ANY_SOURCE`, `MPI_ANY_TAG`.
     #[track_caller]
-    pub fn receive(&mut self, from: impl Into<Which<usize>>, tag: impl Into<Which<u64>>) -> Result<Mail<T>> {
+    pub fn receive(&mut self, from: impl Into<Which<usize>>, tag: impl Into<Which<u64>>) -> Result<Received<T>> {
         located(move || self.next("receive", from.into(), tag.into()))
     }
 
@@ -223,7 +225,7 @@ impl<T: Element> Mailbox<T> {
     /// # Errors
     /// A member that does not exist; the end of the job.
     #[track_caller]
-    pub fn try_receive(&mut self, from: impl Into<Which<usize>>, tag: impl Into<Which<u64>>) -> Result<Option<Mail<T>>> {
+    pub fn try_receive(&mut self, from: impl Into<Which<usize>>, tag: impl Into<Which<u64>>) -> Result<Option<Received<T>>> {
         located(move || {
             let (from, tag) = (from.into(), tag.into());
             self.rings.check("try_receive", from.0.unwrap_or(0))?;
@@ -233,7 +235,7 @@ impl<T: Element> Mailbox<T> {
         })
     }
 
-    fn next(&mut self, operation: &'static str, from: Which<usize>, tag: Which<u64>) -> Result<Mail<T>> {
+    fn next(&mut self, operation: &'static str, from: Which<usize>, tag: Which<u64>) -> Result<Received<T>> {
         loop {
             self.rings.check(operation, from.0.unwrap_or(0))?;
             if let Some(mail) = self.remove(from, tag) {
@@ -252,7 +254,7 @@ impl<T: Element> Mailbox<T> {
         }
     }
 
-    fn remove(&mut self, from: Which<usize>, tag: Which<u64>) -> Option<Mail<T>> {
+    fn remove(&mut self, from: Which<usize>, tag: Which<u64>) -> Option<Received<T>> {
         let at = self.waiting.iter().position(|mail| from.is(&mail.from) && tag.is(&mail.tag))?;
         self.waiting.remove(at)
     }
@@ -268,7 +270,7 @@ impl<T: Element> Mailbox<T> {
         let (left, bytes) = (left as usize, bytemuck::cast_slice::<u64, u8>(data));
         let piece = left.min(Self::PIECE);
         let piece: &[T] = bytes.get(..piece * size_of::<T>()).map(bytemuck::cast_slice).ok_or_else(wrong)?;
-        let (mail, missing) = self.begun.entry(from).or_insert_with(|| (Mail { from, tag, data: Vec::new() }, left));
+        let (mail, missing) = self.begun.entry(from).or_insert_with(|| (Received { from, tag, data: Vec::new() }, left));
         if *missing != left || mail.tag != tag {
             return Err(wrong());
         }

@@ -1,15 +1,11 @@
 //! The ring of a member, and how it writes to those of the others.
 
-use std::{
-    cell::Cell,
-    collections::HashMap,
-    hash::{BuildHasherDefault, Hasher},
-};
+use rustc_hash::FxHashMap;
 
 use super::Block;
 use crate::{
     calls::calling,
-    comm::engine::{Engine, Label, Road, Waiter, append::FarRing},
+    comm::engine::{Engine, Label, Waiter, append::FarRing},
     error::{Error, Result},
     memory::{
         ring::{Letter, Ring},
@@ -23,25 +19,6 @@ pub(super) const SLOTS: usize = 512;
 /// The most bytes of payload, on every network: as many as EXTOLL's largest packet (EXTOLL §III-B).
 pub(super) const MOST_BYTES: usize = 8192;
 
-/// By numbers that nobody chooses to collide, at the price of a product.
-pub(super) type Numbered<V> = HashMap<usize, V, BuildHasherDefault<Product>>;
-
-#[derive(Debug, Default)]
-pub(super) struct Product(u64);
-
-impl Hasher for Product {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|&byte| self.write_usize(usize::from(byte)));
-    }
-    fn write_usize(&mut self, number: usize) {
-        // The golden ratio; the table looks at the upper and at the lower bits.
-        self.0 = (self.0 ^ number as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(32);
-    }
-}
-
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Rings {
@@ -54,7 +31,7 @@ pub(super) struct Rings {
     /// The letter that was taken last.
     came: Vec<u64>,
     /// The rings that it has written to.
-    far: Numbered<FarRing>,
+    far: FxHashMap<usize, FarRing>,
     label: Label,
 }
 
@@ -70,7 +47,7 @@ impl Rings {
         // Nobody writes before all rings are empty.
         group.agree_values(op, kinds, 0, 0, 0)?;
         let label = Label::new("(messages)", operation);
-        Ok(Rings { block, slots, near, position: 0, freed: 0, came: Vec::new(), far: Numbered::default(), label })
+        Ok(Rings { block, slots, near, position: 0, freed: 0, came: Vec::new(), far: FxHashMap::default(), label })
     }
 
     pub(super) fn group(&self) -> &Group {
@@ -86,11 +63,18 @@ impl Rings {
         self.group().inner.engine()
     }
 
-    /// An error for a member that does not exist, and once the job is over.
+    pub(super) fn slots(&self) -> usize {
+        self.slots
+    }
+
+    /// An error once the job is over.
+    pub(super) fn check_job(&self, operation: &'static str) -> Result<()> {
+        if self.group().inner.segments.over() { Err(self.engine().over(operation)) } else { Ok(()) }
+    }
+
+    /// The same, and for a member that does not exist.
     pub(super) fn check(&self, operation: &'static str, to: usize) -> Result<()> {
-        if self.group().inner.segments.over() {
-            return Err(self.engine().over(operation));
-        }
+        self.check_job(operation)?;
         let size = self.group().size();
         if to < size { Ok(()) } else { Err(Error::argument(operation, format_args!("member {to} of a group of {size}"))) }
     }
@@ -166,43 +150,18 @@ impl Rings {
         self.engine().wait_word(word, &waiter, |seen| seen == stamp)
     }
 
-    /// Waits until a member's ring has room for so much, or a letter is here.
+    /// Waits until a member's ring has room for a letter, or one is here.
     pub(super) fn wait_for_room(&mut self, to: usize, words: &[u64], payload: &[u8]) -> Result<()> {
         self.free();
         let (group, rank) = (self.group().clone(), self.group().inner.rank_of(to));
         let (operation, object) =
             (|| format!("sending a message to rank {rank}"), |_| format!("room in the ring of rank {rank}"));
         let slots = Letter { from: 0, words, payload }.slots();
-        let (near, offset, all, position) = (self.near, self.block.offset, self.slots, self.position);
-        let own = near.ring(offset, all);
-        let waiter: &dyn Waiter =
-            &Serving { group: &group, ring: own, position, operation: &operation, object: &object, awaits: Some(to) };
-        let came = || {
-            let (word, stamp) = own.stamp(position);
-            word.load() == stamp
-        };
-        self.with(to, |engine, ring, label| {
-            if let (Some(segment), Road::Processor) = (ring.segment, ring.road) {
-                let (far, seen) = (segment.ring(offset, all), Cell::new(0));
-                let has_room = || {
-                    let mut head = seen.get();
-                    let has_room = far.has_room(&mut head, far.tail(), slots);
-                    seen.set(head);
-                    has_room
-                };
-                return engine.wait_any_word(waiter, || (came() || has_room()).then_some(()));
-            }
-            let looked = engine.take_turns(waiter, || {
-                if came() {
-                    return Some(Ok(()));
-                }
-                match engine.has_room(ring, slots, label) {
-                    Ok(false) => None,
-                    looked => Some(looked.map(drop)),
-                }
-            });
-            looked?
-        })
+        let (near, position) = (self.near, self.position);
+        let own = near.ring(self.block.offset, self.slots);
+        let (word, stamp) = own.stamp(position);
+        let waiter = Serving { group: &group, ring: own, position, operation: &operation, object: &object, awaits: Some(to) };
+        self.with(to, |engine, ring, label| engine.wait_for_room(ring, slots, &waiter, || word.load() == stamp, label))
     }
 }
 

@@ -1,4 +1,4 @@
-//! Programs whose ranks wait for each other's handlers and letters, and one that only looks so.
+//! Programs in which ranks wait for each other's handlers and letters: deadlocks, ends, and one that is only slow.
 
 use global_arrays::{
     active::{ActiveMessages, Handlers, Short},

@@ -3,12 +3,14 @@
 //! A writer reserves slots by compare and swap on the ring's tail, and puts the letter with its stamp as the signal.
 //! So a letter comes whole, behind everything that its writer put at that rank before.
 
-use super::{Engine, Label, Road};
+use std::cell::Cell;
+
+use super::{Engine, Label, Road, Waiter};
 use crate::{
     comm::{Atomic, AtomicOp, Remote, SignalOp, SignalWord},
     error::Error,
     memory::{
-        ring::{self, Letter, Ring},
+        ring::{self, Letter},
         segments::Segment,
     },
 };
@@ -16,14 +18,14 @@ use crate::{
 /// A ring of a rank, to a writer.
 #[derive(Debug)]
 pub(crate) struct FarRing {
-    pub(crate) rank: usize,
+    rank: usize,
     /// Its beginning in the rank's segment, and its slots.
-    pub(crate) offset: usize,
-    pub(crate) slots: usize,
+    offset: usize,
+    slots: usize,
     /// The segment, if it is mapped.
-    pub(crate) segment: Option<Segment>,
+    segment: Option<Segment>,
     /// How the tail is changed.
-    pub(crate) road: Road,
+    road: Road,
     /// What was seen of the ring.
     head: u64,
     tail: u64,
@@ -34,13 +36,9 @@ impl FarRing {
         FarRing { rank, offset, slots, segment, road, head: 0, tail: 0 }
     }
 
-    fn mapped(&self) -> Option<Ring<'_>> {
-        self.segment.as_ref().map(|segment| segment.ring(self.offset, self.slots))
-    }
-
-    /// What was seen of the tail does not tell that the ring has no room for so many slots.
-    fn seems_to_have_room(&self, slots: usize) -> bool {
-        self.tail + slots as u64 <= self.head + self.slots as u64
+    /// The segment, if this processor does all.
+    fn near(&self) -> Option<Segment> {
+        self.segment.filter(|_| self.road == Road::Processor)
     }
 }
 
@@ -48,21 +46,17 @@ impl Engine {
     /// Appends a letter to a ring; false if that has no room. On return the letter's memory may be used again.
     #[inline]
     pub(crate) fn append(&self, ring: &mut FarRing, letter: &Letter<'_>, label: &Label) -> Result<bool, Error> {
-        if ring.road == Road::Processor
-            && let Some(segment) = ring.segment
-        {
+        if let Some(segment) = ring.near() {
             let mapped = segment.ring(ring.offset, ring.slots);
             let Ok(position) = mapped.reserve(&mut ring.head, letter.slots()) else { return Ok(false) };
             mapped.write(position, letter);
             return Ok(true);
         }
-        if ring.segment.is_none() {
-            // Here, and not behind the reservation: slots without a stamp would block the ring.
-            self.behind_puts(ring.rank, label)?;
-        }
+        // Here, and not behind the reservation: slots without a stamp would block the ring.
+        self.behind_puts(ring.rank, label)?;
         let Some(position) = self.reserve(ring, letter.slots(), label)? else { return Ok(false) };
-        match ring.mapped() {
-            Some(mapped) => mapped.write(position, letter),
+        match ring.segment {
+            Some(segment) => segment.ring(ring.offset, ring.slots).write(position, letter),
             None => self.put_letter(ring, position, letter, label).inspect_err(|error| {
                 self.conduit.end(&format!("could not write a letter to the ring of rank {}: {error}", ring.rank));
             })?,
@@ -70,18 +64,38 @@ impl Engine {
         Ok(true)
     }
 
-    /// Returns true if a ring has room for so many slots now, or may have.
-    pub(crate) fn has_room(&self, ring: &mut FarRing, slots: usize, label: &Label) -> Result<bool, Error> {
-        if ring.road == Road::Processor
-            && let Some(segment) = ring.segment
-        {
-            let mapped = segment.ring(ring.offset, ring.slots);
-            return Ok(mapped.has_room(&mut ring.head, mapped.tail(), slots));
+    /// Waits until a ring has room for a letter, or `otherwise`.
+    pub(crate) fn wait_for_room(
+        &self,
+        ring: &mut FarRing,
+        slots: usize,
+        waiter: &dyn Waiter,
+        otherwise: impl Fn() -> bool,
+        label: &Label,
+    ) -> Result<(), Error> {
+        if let Some(segment) = ring.near() {
+            let (mapped, head) = (segment.ring(ring.offset, ring.slots), Cell::new(ring.head));
+            let has_room = || {
+                let mut seen = head.get();
+                let has_room = mapped.has_room(&mut seen, mapped.tail(), slots);
+                head.set(seen);
+                has_room
+            };
+            return self.wait_any_word(waiter, || (otherwise() || has_room()).then_some(()));
         }
-        if !ring.seems_to_have_room(slots) {
+        self.take_turns(waiter, || match otherwise() {
+            true => Some(Ok(())),
+            false => self.has_room(ring, slots, label).map(|has_room| has_room.then_some(())).transpose(),
+        })?
+    }
+
+    /// Returns true if a ring has room behind the tail that was seen last.
+    fn has_room(&self, ring: &mut FarRing, slots: usize, label: &Label) -> Result<bool, Error> {
+        let fits = |ring: &FarRing| ring.tail + slots as u64 <= ring.head + ring.slots as u64;
+        if !fits(ring) {
             self.see_head(ring, label)?;
         }
-        Ok(ring.seems_to_have_room(slots))
+        Ok(fits(ring))
     }
 
     fn see_head(&self, ring: &mut FarRing, label: &Label) -> Result<(), Error> {

@@ -58,7 +58,7 @@ impl Quiescence {
         true
     }
 
-    /// This member has nothing to do; it has sent and handled so many messages in all.
+    /// This member has nothing to do; `own` is what it has sent and handled in all.
     pub(crate) fn join(&mut self, own: [u64; 2]) -> Joined {
         if let Some((_, child)) = self.children().enumerate().find(|(bit, _)| self.reported >> bit & 1 == 0) {
             return Joined::Awaits(child);

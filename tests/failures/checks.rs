@@ -244,7 +244,7 @@ pub(crate) fn all() -> Vec<Case> {
             case(format!("{network}::{name}"), move || {
                 let all: Vec<_> =
                     [("GA_NETWORK", network), ("GA_RANKS", "3")].into_iter().chain(variables.iter().copied()).collect();
-                let (status, text) = run(name, &all, Duration::from_secs(20));
+                let (status, text) = run(name, &all, Duration::from_secs(if runner::long() { 60 } else { 20 }));
                 assert_eq!(status, Some(0), "{text}");
                 says(&text, words);
             })

@@ -16,7 +16,7 @@
 //!
 //! # The waist
 //!
-//! A put, a get, or an [`Operation`] moves bytes between local memory and an offset of a rank's *segment*, changes words there, or delivers mail. A
+//! A put, a get, or an [`Operation`] moves bytes between local memory and an offset of a rank's *segment*, changes words there, or appends a letter to a ring. A
 //! [`Network`] carries out operations for any rank. The engine drives a [`Conduit`]: a [`Member`](node::Member) of a machine, a network
 //! if some memory is not mapped, and real or virtual time ([`VirtualTime`]). Patches, accumulates, locks, counters, collectives and
 //! request tables exist once, above the waist (`engine`, `crate::sync`, `crate::array`).
@@ -50,8 +50,8 @@ pub use ib::Bare;
 pub(crate) use node::{Conduit, PublishedWait};
 pub(crate) use protocol::quiescence::{Joined, Quiescence};
 pub(crate) use waist::{
-    Announcement, Atomic, Awaited, BLOCK_LEVELS, Cause, Event, Events, Issued, LeaveStep, Local, Mail, Nap, Network, Operation,
-    Remote, SignalOp, SignalWord, Slept, Spot, Spots, Strided, Token, Topology, VirtualTime,
+    Announcement, Atomic, Awaited, BLOCK_LEVELS, Cause, Event, Events, Issued, LeaveStep, Local, Nap, Network, Operation, Remote,
+    RingPlace, SignalOp, SignalWord, Slept, Spot, Spots, Strided, Token, Topology, VirtualTime,
 };
 pub use waist::{Capabilities, Connect, Connections, Native, Ordering, Progress};
 

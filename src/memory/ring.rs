@@ -1,7 +1,7 @@
 //! A ring of letters in a segment, with many writers and one reader.
 //!
 //! ```text
-//!  | tail | head | slot 0: stamp, words | slot 1 | ...       each on lines of its own
+//!  | tail | head, held | slot 0: stamp, words | slot 1 | ...       each on lines of its own
 //! ```
 //!
 //! Positions count slots and never come round. A letter takes the next slots, as many as it needs. A writer reserves them by one compare
@@ -11,10 +11,14 @@
 //!
 //! The stamp of a slot that is not a letter's first is of an earlier lap or zero, never what the reader waits for. So nothing is reset.
 //!
+//! A processor that appends for a rank of another machine keeps the letter while the ring is full, and `held` counts such letters: the reader
+//! knows that more is to come. A reader that reads no more gives away all slots for ever, and waits until no letter is held. Writers of before
+//! then write into slots that nobody reads.
+//!
 //! A writer that dies between reservation and stamp blocks the ring, and ends the job anyhow.
 
 use super::{
-    atomics::{AtomicU64, Ordering},
+    atomics::{AtomicU64, Ordering, fence},
     word::WaitWord,
 };
 
@@ -33,9 +37,16 @@ pub(crate) const SLOTS: usize = 2 * size_of::<End>();
 pub(crate) const SLOT: usize = size_of::<Slot>();
 pub(crate) const STAMP: usize = size_of::<WaitWord>();
 
+/// One end of a ring: the next position, and letters that wait before the tail for room.
 #[repr(C, align(128))]
 #[derive(Debug, Default)]
-pub(super) struct End(AtomicU64);
+pub(super) struct End {
+    position: AtomicU64,
+    held: AtomicU64,
+}
+
+/// Where the reader of a ring is that reads no more: there is always room.
+const CLOSED: u64 = 1 << 63;
 
 #[repr(C, align(128))]
 #[derive(Debug, Default)]
@@ -70,12 +81,36 @@ impl<'a> Letter<'a> {
         (self.from as u64) << 32 | self.len() as u64
     }
 
+    /// Bytes of it when it is packed.
+    pub(crate) fn packed(&self) -> usize {
+        WORD * (1 + self.len())
+    }
+
+    /// Writes its words one after the other.
+    pub(crate) fn pack(&self, to: &mut [u8]) {
+        let (head, rest) = to.split_at_mut(WORD);
+        let (words, rest) = rest.split_at_mut(size_of_val(self.words));
+        let (payload, padding) = rest.split_at_mut(self.payload.len());
+        head.copy_from_slice(&self.head().to_ne_bytes());
+        words.copy_from_slice(bytemuck::cast_slice(self.words));
+        payload.copy_from_slice(self.payload);
+        padding.fill(0);
+    }
+
+    /// The letter that was packed.
+    pub(crate) fn unpack(packed: &'a [u64]) -> Option<Self> {
+        let (&head, rest) = packed.split_first()?;
+        let (words, payload) = rest.split_at(rest.len().min(MOST_WORDS));
+        let from = (head >> 32) as usize;
+        (head as u32 as usize == rest.len()).then(|| Letter { from, words, payload: bytemuck::cast_slice(payload) })
+    }
+
     /// Its slots, with stamps of zero.
     pub(crate) fn image(&self) -> Vec<[u64; 1 + WORDS]> {
-        let payload = self.payload.chunks(WORD).map(word_of);
-        let words: Vec<u64> = [self.head()].into_iter().chain(self.words.iter().copied()).chain(payload).collect();
+        let mut packed = vec![0; 1 + self.len()];
+        self.pack(bytemuck::cast_slice_mut(&mut packed));
         let fill = |words: &[u64]| std::array::from_fn(|k| k.checked_sub(1).and_then(|k| words.get(k).copied()).unwrap_or(0));
-        words.chunks(WORDS).map(fill).collect()
+        packed.chunks(WORDS).map(fill).collect()
     }
 }
 
@@ -105,7 +140,7 @@ pub(crate) struct Full;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ring<'a> {
     tail: &'a AtomicU64,
-    head: &'a AtomicU64,
+    head: &'a End,
     slots: &'a [Slot],
 }
 
@@ -119,7 +154,7 @@ impl<'a> Ring<'a> {
     /// If the number of slots is no power of two.
     pub(super) fn new(tail: &'a End, head: &'a End, slots: &'a [Slot]) -> Self {
         assert!(slots.len().is_power_of_two(), "{} slots", slots.len());
-        Ring { tail: &tail.0, head: &head.0, slots }
+        Ring { tail: &tail.position, head, slots }
     }
 
     fn slot(&self, position: u64) -> &'a Slot {
@@ -148,7 +183,7 @@ impl<'a> Ring<'a> {
         let fits = |head: u64| tail + slots as u64 <= head + self.slots.len() as u64;
         if !fits(*seen) {
             // Acquire pairs with the reader's Release in `free`.
-            *seen = self.head.load(Ordering::Acquire);
+            *seen = self.head.position.load(Ordering::Acquire);
         }
         fits(*seen)
     }
@@ -156,6 +191,33 @@ impl<'a> Ring<'a> {
     /// Where the next letter would begin.
     pub(crate) fn tail(&self) -> u64 {
         self.tail.load(Ordering::Relaxed)
+    }
+
+    /// Returns true if nothing is behind a position, written or not, and no letter is held.
+    pub(crate) fn is_clear(&self, position: u64) -> bool {
+        // In this order: a letter that is held is in the ring before it is not held any more.
+        self.head.held.load(Ordering::Acquire) == 0 && self.tail() == position
+    }
+
+    /// Reserves slots for a letter, or counts it as held.
+    pub(crate) fn reserve_or_hold(&self, slots: usize) -> Result<u64, Full> {
+        let reserve = || self.reserve(&mut 0, slots);
+        reserve().or_else(|Full| {
+            self.hold();
+            // Pairs with that of `close`: either the reader sees that a letter is held, or this writer that there is room.
+            fence(Ordering::SeqCst);
+            reserve().inspect(|_| self.is_held_no_more())
+        })
+    }
+
+    /// Counts a letter as held.
+    pub(crate) fn hold(&self) {
+        self.head.held.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A letter that was held is in the ring.
+    pub(crate) fn is_held_no_more(&self) {
+        self.head.held.fetch_sub(1, Ordering::Release);
     }
 
     /// Writes a letter into slots that were reserved, and wakes the reader.
@@ -210,7 +272,18 @@ impl<'a> Ring<'a> {
 
     /// Frees all slots before the reader's position.
     pub(crate) fn free(&self, position: u64) {
-        self.head.store(position, Ordering::Release);
+        self.head.position.store(position, Ordering::Release);
+    }
+
+    /// Frees all slots for ever. The ring's memory may be used again when no letter [`is_held`](Self::is_held), and no writer begins.
+    pub(crate) fn close(&self) {
+        self.free(CLOSED);
+        fence(Ordering::SeqCst);
+    }
+
+    /// Returns true if a processor holds a letter for the ring.
+    pub(crate) fn is_held(&self) -> bool {
+        self.head.held.load(Ordering::Acquire) != 0
     }
 }
 
@@ -284,6 +357,26 @@ mod tests {
         assert_eq!(push(ring, &mut seen, &letter(4)), Ok(()));
         let long = Letter { from: 0, words: &[], payload: &[0; 4 * 15 * 8] };
         assert_eq!(push(ring, &mut seen, &long), Err(Full));
+    }
+
+    #[test]
+    fn a_ring_that_is_closed_has_room_for_what_is_held() {
+        let memory = Memory::new(4);
+        let (ring, mut seen) = (memory.ring(), 0);
+        let letter = Letter { from: 0, words: &[1], payload: &[] };
+        assert!((0..4).all(|_| push(ring, &mut seen, &letter) == Ok(())));
+        assert_eq!(ring.reserve_or_hold(1), Err(Full));
+        assert!(ring.is_held());
+        // All was read, but more is to come.
+        ring.free(4);
+        assert!(!ring.is_clear(4));
+        ring.close();
+        for position in 4..40 {
+            assert_eq!(ring.reserve_or_hold(1), Ok(position));
+            ring.write(position, &letter);
+        }
+        ring.is_held_no_more();
+        assert!(!ring.is_held() && ring.is_clear(40));
     }
 
     #[test]
@@ -412,5 +505,23 @@ mod loom_models {
     #[test]
     fn two_writers_go_round_the_ring() {
         model(&[2, 2], 2);
+    }
+
+    /// A letter is held before the reader looks whether one is, or finds room for ever.
+    #[test]
+    fn nothing_is_held_behind_the_back_of_a_reader_that_leaves() {
+        loom::model(|| {
+            let memory = Arc::new(Memory::new(4));
+            assert_eq!(write(&memory, 0, 4), 4);
+            let reader = {
+                let memory = memory.clone();
+                thread::spawn(move || {
+                    memory.ring().close();
+                    memory.ring().is_held()
+                })
+            };
+            let is_held = memory.ring().reserve_or_hold(1).is_err();
+            assert!(reader.join().unwrap() || !is_held);
+        });
     }
 }

@@ -133,16 +133,29 @@ impl Segment {
         unsafe { Part::new(self.base.as_ptr().wrapping_add(offset).cast(), len) }
     }
 
+    /// A segment that is mapped, but not found by a group.
+    ///
+    /// # Safety
+    /// It stays mapped as long as the answer is used.
+    pub(crate) unsafe fn new(base: NonNull<u8>, len: usize) -> Self {
+        Segment { base, len }
+    }
+
     /// A ring of letters.
     pub(crate) fn ring(&self, offset: usize, slots: usize) -> Ring<'_> {
+        self.find_ring(offset, slots).unwrap_or_else(|| outside(slots, offset, self.len))
+    }
+
+    /// The same, of which a peer says that it is there.
+    pub(crate) fn find_ring(&self, offset: usize, slots: usize) -> Option<Ring<'_>> {
         let at = |place: usize| self.base.as_ptr().wrapping_add(offset + place);
-        check::<ring::End>(offset, 2, self.len);
-        check::<ring::Slot>(offset + ring::SLOTS, slots, self.len);
+        let first = offset.checked_add(ring::SLOTS)?;
+        let is_inside = is_inside::<ring::End>(offset, 2, self.len) && is_inside::<ring::Slot>(first, slots, self.len);
         // SAFETY: atomics, for which every bit pattern is valid, inside a segment that lives as long as self.
-        unsafe {
+        (is_inside && slots.is_power_of_two()).then(|| unsafe {
             let (tail, head) = (&*at(ring::TAIL).cast(), &*at(ring::HEAD).cast());
             Ring::new(tail, head, std::slice::from_raw_parts(at(ring::SLOTS).cast(), slots))
-        }
+        })
     }
 
     /// A word to wait on.
@@ -318,11 +331,16 @@ impl Segments {
 /// That `len` values at a byte offset lie inside a segment and are aligned.
 #[inline(always)]
 fn check<O>(offset: usize, len: usize, segment: usize) {
-    let bytes = len.checked_mul(size_of::<O>());
-    let inside = offset <= segment && bytes.is_some_and(|bytes| bytes <= segment - offset);
-    if !(inside && offset.is_multiple_of(align_of::<O>())) {
+    if !is_inside::<O>(offset, len, segment) {
         outside(len, offset, segment);
     }
+}
+
+#[inline(always)]
+fn is_inside<O>(offset: usize, len: usize, segment: usize) -> bool {
+    let bytes = len.checked_mul(size_of::<O>());
+    let inside = offset <= segment && bytes.is_some_and(|bytes| bytes <= segment - offset);
+    inside && offset.is_multiple_of(align_of::<O>())
 }
 
 /// A range of elements at the same place of every member's segment, known to lie inside and to be aligned.

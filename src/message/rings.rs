@@ -165,11 +165,19 @@ impl Rings {
     }
 }
 
+impl Drop for Rings {
+    fn drop(&mut self) {
+        let engine = self.block.group.inner.engine();
+        self.far.values().for_each(|ring| engine.forget_ring(ring));
+        engine.close_ring(self.ring());
+    }
+}
+
 /// A wait in which this rank handles what comes. After each letter that was handled it is a new wait: so a wait that others have seen twice has
 /// done nothing for them in between.
 ///
-/// While a writer has slots of the ring and has not stamped them, it may be any rank, and what stands behind them may end the wait: then the
-/// wait awaits nobody.
+/// While a writer has slots of the ring and has not stamped them, it may be any rank, and what stands behind them may end the wait. So may a
+/// letter that is held for the ring. Then the wait awaits nobody.
 struct Serving<'a> {
     group: &'a Group,
     ring: Ring<'a>,
@@ -183,7 +191,7 @@ struct Serving<'a> {
 
 impl Serving<'_> {
     fn is_clear(&self) -> bool {
-        self.ring.tail() == self.position
+        self.ring.is_clear(self.position)
     }
 
     fn rank(&self) -> Option<usize> {

@@ -45,9 +45,11 @@ impl Waiter for Creating<'_> {
         self.speaks
     }
     fn awaits(&self) -> Option<usize> {
+        let conduit = self.parent.inner.engine().conduit();
         match self.missing {
+            _ if !self.parent.inner.job.mail.is_clear(self.parent.inner.engine()) => None,
             [rank] => Some(*rank),
-            several => one_of(self.parent.inner.engine().conduit(), several.iter().copied()).map(|(rank, _)| rank),
+            several => one_of(conduit, several.iter().copied()).map(|(rank, _)| rank),
         }
     }
     fn place(&self, rank: usize) -> String {
@@ -273,7 +275,7 @@ impl Group {
     /// The maximum of the first word and the union of the second over ranks that share no memory yet; also a barrier among them. Along a
     /// tree, up and down.
     fn meet_by_mail(&self, ranks: &Members, key: u64, words: [u64; 2]) -> Result<[u64; 2]> {
-        let engine = self.inner.engine();
+        let (engine, mail) = (self.inner.engine(), &self.inner.job.mail);
         let label = Label::new("(none)", "creation of a group");
         let me = ranks.member(engine.rank()).unwrap_or(0);
         let (parent, children) = neighbors(me, ranks.len());
@@ -283,19 +285,19 @@ impl Group {
         let mut missing = children.clone();
         while !missing.is_empty() {
             let waiter = Creating { parent: self, members: ranks.len(), missing: &missing, speaks: true };
-            let (from, [theirs, used, _]) = engine.receive_mail(key, &waiter)?;
+            let (from, [theirs, used]) = mail.receive(engine, key, &waiter)?;
             missing.retain(|&rank| rank != from);
             most = most.max(theirs);
             union |= used;
         }
         if let Some(parent) = parent.map(|position| ranks.rank(position)) {
-            engine.mail(parent, key, [most, union, 0], &label)?;
+            mail.send(engine, parent, key, [most, union], &label)?;
             // Whoever the parent waits for is named there.
             let waiter = Creating { parent: self, members: ranks.len(), missing: &[parent], speaks: false };
-            [most, union, _] = engine.receive_mail(answer, &waiter)?.1;
+            [most, union] = mail.receive(engine, answer, &waiter)?.1;
         }
         for rank in children {
-            engine.mail(rank, answer, [most, union, 0], &label)?;
+            mail.send(engine, rank, answer, [most, union], &label)?;
         }
         Ok([most, union])
     }

@@ -27,6 +27,7 @@ mod create;
 mod group;
 mod lists;
 mod lock;
+mod mail;
 mod members;
 mod memory;
 mod nodes;

@@ -8,7 +8,7 @@ use std::{
     },
 };
 
-use super::{Scratch, counts::Counts, members::Members, reclaim::LiveBlocks};
+use super::{Scratch, counts::Counts, mail::Mail, members::Members, reclaim::LiveBlocks};
 use crate::{
     comm::{Conduit, engine::Engine},
     error::{Error, Result},
@@ -30,6 +30,7 @@ pub(crate) struct JobState {
     /// Offset of the word that guards accumulates into a rank's memory by the processors of its node, for themselves and for what
     /// arrives; the same on every rank.
     pub(crate) accumulate_lock: usize,
+    pub(crate) mail: Mail,
     pub(super) memory_limit: Option<u64>,
     /// What this rank did to whom, if the job counts it.
     pub(crate) counts: Option<Counts>,
@@ -39,8 +40,8 @@ pub(crate) struct JobState {
 }
 
 impl JobState {
-    /// Takes the first blocks of every segment: the words that guard accumulates, and the world's scratch memory, whose offset is the
-    /// second answer.
+    /// Takes the first blocks of every segment: the words that guard accumulates, the mail, and the world's scratch memory, whose
+    /// offset is the second answer.
     pub(crate) fn new(
         conduit: Arc<Conduit>,
         timeout: Option<f64>,
@@ -59,11 +60,14 @@ impl JobState {
             }
         };
         // The same calls on every rank, so the same offsets.
-        let accumulate_lock = heap.find_low(LOCKS, heap.mark()).map_err(full(LOCKS))?;
-        heap.take_low(accumulate_lock, LOCKS);
-        let bytes = Scratch::bytes(conduit.topology().size());
-        let scratch = heap.find_low(bytes, heap.mark()).map_err(full(bytes))?;
-        heap.take_low(scratch, bytes);
+        let mut take = |bytes: usize| {
+            let block = heap.find_low(bytes, heap.mark()).map_err(full(bytes))?;
+            heap.take_low(block, bytes);
+            Ok::<_, Error>(block)
+        };
+        let accumulate_lock = take(LOCKS)?;
+        let mail = take(Mail::bytes())?;
+        let scratch = take(Scratch::bytes(conduit.topology().size()))?;
         for range in heap.uncommitted(0..heap.low_end()) {
             conduit.commit(range.clone()).map_err(|e| Error::system("committing memory for the job", e))?;
             heap.set_committed(range);
@@ -73,6 +77,7 @@ impl JobState {
             heap: Mutex::new(heap),
             groups: Mutex::default(),
             accumulate_lock,
+            mail: Mail::new(mail),
             memory_limit,
             counts: counted.then(Counts::default),
             creating: AtomicBool::new(false),

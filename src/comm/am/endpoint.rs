@@ -31,9 +31,9 @@ use super::{
     wire::{Arrival, BulkKind, Ended, Limits, Result, Tag, Wire},
 };
 use crate::comm::{
-    Event, Mail, Token, Topology,
+    Event, Token, Topology,
     kit::peers::Peers,
-    node::{Member, Note, Supervisor},
+    node::{HeldLetters, Member, Note, Supervisor},
     protocol::beats::Beats,
 };
 
@@ -77,8 +77,8 @@ pub(super) struct Endpoint<W> {
     /// Ranks whose inboxes are not empty, the one that has waited longest first.
     pub(super) delayed: VecDeque<usize>,
     pub(super) events: Vec<Event>,
-    /// Mail from ranks to others that this one answers for, whose inboxes are full.
-    pub(super) held: VecDeque<(u16, usize, Mail)>,
+    /// Letters for full rings, each with its sender and the sender's origin.
+    pub(super) held: HeldLetters<(usize, u64)>,
     /// What supervisors have to know of ranks to answer others.
     pub(super) questions: Vec<(usize, Note)>,
     /// Peers that something was sent to, and that may not have said that it was handled.
@@ -125,7 +125,7 @@ impl<W: Wire> Endpoint<W> {
             reach: Reach::new(answers_for),
             delayed: VecDeque::new(),
             events: Vec::new(),
-            held: VecDeque::new(),
+            held: HeldLetters::default(),
             questions: Vec::new(),
             unsettled: Vec::new(),
             urgent: false,
@@ -149,11 +149,6 @@ impl<W: Wire> Endpoint<W> {
             self.busy.push_back(rank);
         }
         peer
-    }
-
-    /// The number of operations that wait for room, for one peer.
-    pub(super) fn waiting(&self, to: usize) -> usize {
-        self.peers.get(to).map_or(0, |peer| peer.queue.len())
     }
 
     /// Sends, receives, answers. Does nothing a few times if there is no `hurry` and what was submitted may wait for company. If
@@ -188,7 +183,7 @@ impl<W: Wire> Endpoint<W> {
             self.look_at_transfers()?;
             self.look_at_errands()?;
         }
-        self.deliver_held();
+        self.deliver_held()?;
         self.resume_all()?;
         if self.found != before {
             self.send()?;

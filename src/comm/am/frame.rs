@@ -24,6 +24,9 @@ pub(in crate::comm) const MOST_RANKS: usize = 1 << (u32::BITS - PAYLOAD_BITS);
 /// Flag: the frame counts against the sender's credit and is to be acknowledged.
 const CREDIT: u64 = 1;
 
+/// The origin of a letter whose sender is told nothing.
+pub(in crate::comm) const NO_ORIGIN: u64 = u64::MAX;
+
 /// Most levels around a run that a record can carry.
 pub(in crate::comm) const MOST_LEVELS: usize = crate::comm::BLOCK_LEVELS;
 
@@ -55,8 +58,8 @@ pub(in crate::comm) enum RecordKind {
     LongFrame = 11,
     /// origin: answer by `Value` when everything before was done.
     Flush = 12,
-    /// key, three words: for the target's engine.
-    Mail = 13,
+    /// offset, slots, origin, or a value that is none's; aux: 1 if more of the letter follows; payload: append it to the ring.
+    Append = 13,
     /// rank; payload says why the job ended.
     End = 14,
     /// offset, offset of a word of four bytes, value; aux: 1 to add it, 0 to set it; payload: write it, then change the word, and
@@ -95,7 +98,7 @@ impl RecordKind {
         RecordKind::GetLong,
         RecordKind::LongFrame,
         RecordKind::Flush,
-        RecordKind::Mail,
+        RecordKind::Append,
         RecordKind::End,
         RecordKind::PutSignal,
         RecordKind::PutBlockLong,

@@ -2,12 +2,12 @@
 //!
 //! Handlers never wait for another node. So two ranks that handle each other's records always come to an end.
 
-use std::ops::Range;
+use std::{borrow::Cow, ops::Range};
 
 use super::{
     bulk::Then,
     endpoint::{End, Endpoint},
-    frame::{Frame, Record, RecordKind},
+    frame::{Frame, NO_ORIGIN, Record, RecordKind},
     inbox::Handled,
     long_frames::{FrameUse, LONG_FRAME},
     memory::{Segment, pack, unpack},
@@ -16,12 +16,15 @@ use super::{
 };
 use crate::{
     comm::{
-        AtomicOp, Event, Mail, Scale, Token,
+        AtomicOp, Event, Scale, Token,
         engine::addition,
         node::{Note, What},
     },
     memory::{numeric::Numeric, word::WaitWord},
 };
+
+/// Words of a letter that no ring may have room for.
+const LONGEST_LETTER: usize = 1 << 20;
 
 /// Answers that have not left, before bytes that others ask for wait.
 const CROWD: usize = 1024;
@@ -85,18 +88,11 @@ impl<W: Wire> Endpoint<W> {
             }
             RecordKind::Flush => {
                 let Some([origin]) = record.words.first_chunk::<1>() else { return Ok(Handled::Wrong) };
-                // What its sender wrote to others is not with them yet.
-                if self.held.iter().any(|&(_, of, _)| of == from) {
-                    return Ok(Handled::Later);
-                }
                 // Release pairs with the acquire of a thread that learns of it: everything before was stored by this thread.
                 std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
                 self.answer(from, RecordKind::Value, &[*origin, 0], 0, |_| ()).map(|()| Handled::Done)
             }
-            RecordKind::Mail => {
-                let Some(&[key, a, b, c]) = record.words.first_chunk::<4>() else { return Ok(Handled::Wrong) };
-                Ok(self.deliver(from, record.number, Mail { key, words: [a, b, c] }))
-            }
+            RecordKind::Append => self.take_letter(from, record),
             RecordKind::Regions => self.tell_regions(from, record.number),
             RecordKind::RegionsAre => Ok(self.know_regions(from, record).into()),
             RecordKind::Revoke => Ok(self.forget_regions(from, record).into()),
@@ -178,35 +174,46 @@ impl<W: Wire> Endpoint<W> {
         self.answer(from, RecordKind::Data, &words, len, fill).map(|()| Handled::Done)
     }
 
-    /// Mail for a rank that this one answers for. While the inbox of that rank is full it is held here.
-    fn deliver(&mut self, from: usize, number: u16, mail: Mail) -> Handled {
-        match self.segments.local(number) {
-            None => Handled::Wrong,
-            Some(_) if number == 0 => {
-                self.events.push(Event::Mail(from, mail));
-                Handled::Done
+    /// Appends a letter to a ring of a rank that this one answers for; while that is full, it is held here.
+    fn take_letter(&mut self, from: usize, record: &Record<'_>) -> Result<Handled> {
+        let Some([offset, slots, _]) = record.words() else { return Ok(Handled::Wrong) };
+        let (part, origin, whole) = (bytemuck::cast_slice(record.payload), record.words[2], record.aux == 0);
+        let letter = &mut self.peer(from).letter;
+        if letter.len() + part.len() > LONGEST_LETTER {
+            return Ok(Handled::Wrong);
+        }
+        let letter = if whole && letter.is_empty() {
+            Cow::Borrowed(part)
+        } else {
+            letter.extend_from_slice(part);
+            if !whole {
+                return Ok(Handled::Done);
             }
-            Some(_) => {
-                self.held.push_back((number, from, mail));
-                self.deliver_held();
-                Handled::Done
-            }
+            Cow::Owned(std::mem::take(letter))
+        };
+        let Some(local) = self.segments.local(record.number) else { return Ok(Handled::Wrong) };
+        self.signaled = true;
+        match self.held.append(self.segments.fabric(), (local, offset, slots), &letter, (from, origin)) {
+            None => Ok(Handled::Wrong),
+            Some(appended) => self.tell_appended(appended).map(|()| Handled::Done),
         }
     }
 
-    /// Delivers mail that is held, in its order for each rank.
-    pub(super) fn deliver_held(&mut self) {
-        let mut full = Vec::new();
-        let (segments, before) = (&self.segments, self.held.len());
-        self.held.retain(|&(number, from, mail)| {
-            let Some(local) = segments.local(number).filter(|_| !full.contains(&number)) else { return true };
-            let is_full = segments.fabric().mail(local, from, mail).is_err();
-            if is_full {
-                full.push(number);
-            }
-            is_full
-        });
+    /// Appends letters that are held.
+    pub(super) fn deliver_held(&mut self) -> Result<()> {
+        if self.held.is_empty() {
+            return Ok(());
+        }
+        let (mut appended, before) = (Vec::new(), self.held.len());
+        self.held.deliver(self.segments.fabric(), |sender| appended.push(sender));
         self.found += (before - self.held.len()) as u64;
+        self.tell_appended(appended)
+    }
+
+    /// Answers the senders of letters that want to know that those are in their rings.
+    fn tell_appended(&mut self, senders: impl IntoIterator<Item = (usize, u64)>) -> Result<()> {
+        let mut wants = senders.into_iter().filter(|&(_, origin)| origin != NO_ORIGIN);
+        wants.try_for_each(|(from, origin)| self.answer(from, RecordKind::Value, &[origin, 0], 0, |_| ()))
     }
 
     /// An answer in a long frame.
@@ -312,30 +319,36 @@ mod tests {
     use std::time::{Duration, Instant};
 
     use super::*;
-    use crate::comm::{
-        Atomic, Conduit, Issued, Network, Operation, Remote,
-        testing::apart::{Machines, Slow},
+    use crate::{
+        comm::{
+            Atomic, Conduit, Network, Operation, Remote, RingPlace,
+            testing::apart::{Machines, Slow},
+        },
+        memory::{self, ring::Letter},
     };
 
-    /// The agent holds the mail, keeps its order, and answers all that its sender asks but flushes.
+    /// The agent holds letters for a full ring, keeps their order, and answers all that their sender asks: only what wants to know that a letter is
+    /// in the ring waits.
     #[test]
-    fn mail_for_a_rank_that_is_away_holds_up_its_flush_only() {
+    fn letters_for_a_rank_that_is_away_hold_up_nothing() {
         const MANY: u64 = 100;
         let machines = Machines::new(&[0, 1, 1], Slow::Nothing).by_agents();
         let [(_own, writer), (_other, agent), (away, network)] = [0, 1, 2].map(|rank| machines.network(rank));
         let away = Conduit::with_network(away, network);
         away.commit(0..1 << 16).unwrap();
-        let (flushed, value) = (Token(7), Token(8));
+        let (flushed, value, appended) = (Token(7), Token(8), Token(9));
+        let ring = RingPlace { at: Remote { rank: 2, offset: 8192 }, slots: 64 };
+        // SAFETY: the segment lives as long as the conduit.
+        let segment = unsafe { memory::segments::Segment::new(away.segment(), away.segment_len()) };
+        let near = segment.ring(ring.at.offset, ring.slots);
         let mut events = Vec::new();
-        for key in 0..MANY {
-            let start = Instant::now();
-            let mail = Operation::Mail { rank: 2, mail: Mail { key, words: [key; 3] } };
-            // SAFETY: mail touches no memory of the caller.
-            while unsafe { writer.issue(&mail, Token::NOBODY) } == Issued::Full {
-                assert!(start.elapsed() < Duration::from_secs(20), "letter {key} is refused");
-                agent.attend();
-                writer.poll(&mut events);
-            }
+        for number in 0..MANY {
+            // Some are longer than a frame.
+            let payload = vec![number as u8; if number % 10 == 3 { 6000 } else { 0 }];
+            let letter = Letter { from: 0, words: &[number], payload: &payload };
+            let token = if number == MANY - 1 { appended } else { Token::NOBODY };
+            // SAFETY: the ring is committed.
+            let _ = unsafe { writer.issue(&Operation::Append { ring, letter }, token) };
         }
         // SAFETY: a flush touches no memory of the caller.
         let _ = unsafe { writer.issue(&Operation::Flush { rank: 2 }, flushed) };
@@ -348,18 +361,22 @@ mod tests {
             events.iter().any(what)
         };
         let is_flushed = |event: &Event| matches!(event, Event::RemoteDone(token) if *token == flushed);
-        assert!(!until(&is_flushed, Duration::from_millis(200), &mut events), "the flush was answered too early");
-        let mut came = Vec::new();
-        while came.len() < MANY as usize {
-            until(&|_| false, Duration::from_millis(1), &mut events);
-            let before = came.len();
-            away.poll(&mut came);
-            assert!(came.len() <= before + 64, "{} letters at once", came.len() - before);
-        }
-        let keys: Vec<u64> =
-            came.iter().filter_map(|event| if let Event::Mail(0, mail) = event { Some(mail.key) } else { None }).collect();
-        assert_eq!(keys, (0..MANY).collect::<Vec<_>>());
+        let is_appended = |event: &Event| matches!(event, Event::Value(token, _) if *token == appended);
         assert!(until(&is_flushed, Duration::from_secs(20), &mut events), "the flush is not answered");
+        assert!(!events.iter().any(is_appended), "the ring has no room for the last letter");
+        assert!(near.is_held());
+        let (mut at, mut came) = (0, Vec::new());
+        for number in 0..MANY {
+            while near.read(&mut at, &mut came).is_none() {
+                until(&|_| false, Duration::from_micros(100), &mut events);
+            }
+            near.free(at);
+            let words = if number % 10 == 3 { 1 + 6000 / 8 } else { 1 };
+            assert_eq!((came[0], came.len()), (number, words));
+            assert!(came[1..].iter().all(|&word| word as u8 == number as u8));
+        }
+        assert!(near.is_clear(at));
+        assert!(until(&is_appended, Duration::from_secs(20), &mut events), "the last letter is not reported");
         // The word is in the memory of the rank, not of its agent.
         let add = Atomic { op: AtomicOp::Add, width: 8, operand: 3, comparand: 0 };
         // SAFETY: the word is committed and aligned.

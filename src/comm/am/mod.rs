@@ -3,7 +3,7 @@
 //! The target copies, adds under its accumulate lock, and applies atomic operations with its processor. So atomic operations of the network
 //! and of processors exclude each other, and a strided patch is one request for any number of chunks. Long transfers are bulk messages
 //! (`endpoint`). A wire that reaches the memory of peers by itself takes puts and gets instead (`one_sided`). A rank or its node's agent
-//! answers (`route`). An agent puts mail for another rank into that rank's inbox.
+//! answers (`route`). It appends letters to their rings (`node::held`).
 //!
 //! A thread that waits in this crate handles what arrives. While a rank computes, its helper thread does so (`comm::node::helper`). Without
 //! one, targets answer only when they call this crate, which [`Capabilities::progress`] says.
@@ -149,7 +149,7 @@ impl<W: Wire> Am<W> {
                 longest_transfer: limits.longest(),
                 order: Order { put_put: true, put_get: true },
                 progress: if has_helper { Progress::Thread } else { Progress::Caller },
-                native: Native { coherent: true, blocks: true, accumulate: true, signals: true },
+                native: Native { coherent: true, blocks: true, accumulate: true, signals: true, append: true },
                 ..Capabilities::default()
             },
             endpoint: Mutex::new(endpoint),

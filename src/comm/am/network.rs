@@ -37,7 +37,7 @@ impl<W: Wire> Network for Am<W> {
                 }
                 Operation::Atomic { word, atomic } => self.atomic(word, atomic, token),
                 Operation::Flush { rank } => self.flush_by(|endpoint| endpoint.routes.find(rank), token),
-                Operation::Mail { rank, mail } => return self.mail(rank, mail),
+                Operation::Append { ring, letter } => self.append(ring, &letter, token),
             }
         }
         Issued::Pending

@@ -31,6 +31,8 @@ pub(super) enum Op {
     Put { offset: usize, local: *mut u8, len: usize, at: usize, token: Token },
     /// Contiguous bytes and then a word.
     PutSignal { offset: usize, local: *mut u8, len: usize, signal: SignalWord, token: Token },
+    /// A packed letter for a ring, written from word `at` on.
+    Append { place: [u64; 3], packed: Box<[u64]>, at: usize },
     /// Contiguous bytes, asked for from `at` on.
     Get { offset: usize, len: usize, at: usize, origin: u64 },
     /// Contiguous bytes that travel beside the frames.
@@ -109,9 +111,8 @@ impl Op {
     /// Returns true if it changes something at its target, and no answer reports that.
     pub(super) fn is_unanswered(&self) -> bool {
         match self {
-            Op::Small { kind, .. } => *kind == RecordKind::Mail,
-            Op::Note(_) | Op::Get { .. } | Op::Long { put: false, .. } => false,
-            Op::Put { .. } | Op::PutSignal { .. } | Op::Long { put: true, .. } => true,
+            Op::Small { .. } | Op::Note(_) | Op::Get { .. } | Op::Long { put: false, .. } => false,
+            Op::Put { .. } | Op::PutSignal { .. } | Op::Append { .. } | Op::Long { put: true, .. } => true,
             Op::Block(block) => !matches!(block.what, BlockKind::Get { .. }),
         }
     }
@@ -181,6 +182,8 @@ pub(super) struct Peer {
     pub(super) known: Vec<Known>,
     /// It was asked to acknowledge what was sent, and has not answered.
     pub(super) acknowledges: bool,
+    /// The first words of a letter, of which more follow.
+    pub(super) letter: Vec<u64>,
     /// Flushes, each with the number of one-sided transfers that must end before it.
     pub(super) quiet_flushes: VecDeque<(u64, Token)>,
 }

@@ -13,7 +13,10 @@ use super::{
     wire::{BulkKind, Class, Result, Tag, Wire},
     write::{Asking, BlockPiece, LONG_ANSWERS, Of, Written, announce, write, write_block},
 };
-use crate::comm::{Event, Local, Token};
+use crate::{
+    comm::{Event, Local, Token},
+    memory::ring::Letter,
+};
 
 impl<W: Wire> Endpoint<W> {
     /// An operation for a peer; it leaves at the next poll.
@@ -54,6 +57,27 @@ impl<W: Wire> Endpoint<W> {
             }
         }
         self.submit(route, Op::Block(Box::new(block)))
+    }
+
+    /// A letter: written at once, if nothing waits before it and it has room.
+    pub(super) fn append(&mut self, route: Route, place: [u64; 3], letter: &Letter<'_>) -> Result<()> {
+        let to = route.to;
+        self.peer(to);
+        if let Some(peer) = self.peers.get_mut(to).filter(|peer| peer.queue.is_empty()) {
+            let frame = peer.requests.get_or_insert_with(|| self.wire.frame());
+            if frame.has_room(place.len(), 0, letter.packed()) {
+                frame.direct(route.number);
+                letter.pack(frame.push(RecordKind::Append, 0, &place, &[], letter.packed()));
+                self.urgent = true;
+                if peer.submits(true, false) {
+                    self.unsettled.push(to);
+                }
+                return Ok(());
+            }
+        }
+        let mut packed = vec![0; letter.packed() / size_of::<u64>()].into_boxed_slice();
+        letter.pack(bytemuck::cast_slice_mut(&mut packed));
+        self.submit(route, Op::Append { place, packed, at: 0 })
     }
 
     /// If the last thing that happened is a completion of this token, takes it back: the caller reports it.

@@ -8,16 +8,16 @@ use std::{
 use super::{
     Am,
     endpoint::Endpoint,
-    frame::RecordKind,
+    frame::{NO_ORIGIN, RecordKind},
     peer::{Block, BlockKind, Op},
     route::Route,
     runs::Runs,
     wire::{Result, Wire},
 };
-use crate::comm::{Atomic, Issued, Local, Mail, Progress, Remote, SignalWord, Strided, Token};
-
-/// Operations for one peer that wait for room before mail is refused.
-const CROWD: usize = 256;
+use crate::{
+    comm::{Atomic, Issued, Local, Progress, Remote, RingPlace, SignalWord, Strided, Token},
+    memory::ring::Letter,
+};
 
 /// A short read of an adapter takes no longer, as a rule.
 const SOON: Duration = Duration::from_micros(5);
@@ -143,16 +143,18 @@ impl<W: Wire> Am<W> {
         self.report(submitted);
     }
 
-    pub(super) fn mail(&self, rank: usize, Mail { key, words: [a, b, c] }: Mail) -> Issued {
+    /// It leaves with the next poll; at once, if no thread polls for the caller.
+    pub(super) fn append(&self, RingPlace { at, slots }: RingPlace, letter: &Letter<'_>, token: Token) {
         let mut endpoint = self.endpoint();
-        let route = endpoint.routes.find(rank);
-        if endpoint.waiting(route.to) >= CROWD {
-            return Issued::Full;
-        }
-        let submitted = endpoint.submit(route, Op::Small { kind: RecordKind::Mail, aux: 0, words: [key, a, b, c, 0] });
+        let route = endpoint.routes.find(at.rank);
+        let origin = if token == Token::NOBODY { NO_ORIGIN } else { endpoint.origins.value(token, true) };
+        let appended = endpoint.append(route, [at.offset as u64, slots as u64, origin], letter);
+        let sent = match self.capabilities.progress {
+            Progress::Thread => appended,
+            _ => appended.and_then(|()| endpoint.send_requests(route.to)),
+        };
         drop(endpoint);
-        self.report(submitted);
-        Issued::Pending
+        self.report(sent);
     }
 
     /// Polls for the only transfer of a request, a get, for as long as a short read of an adapter takes.

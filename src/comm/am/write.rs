@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use bytemuck::cast_slice;
+
 use super::{
     frame::{Frame, RecordKind},
     long_frames::LONG_FRAME,
@@ -88,6 +90,18 @@ pub(super) fn write(op: &mut Op, frame: &mut Frame, mut asking: Asking<'_>) -> W
                 unsafe { pack(*local, &Runs::one(*len), 0, to) };
             }
             Written::All
+        }
+        Op::Append { place, packed, at } => {
+            let (rest, room) = (&packed[*at..], frame.room(place.len(), 0) / size_of::<u64>());
+            // Short ones are not cut.
+            if room < rest.len().min(MINIMUM / size_of::<u64>()) {
+                return Written::NoRoom;
+            }
+            let part = &rest[..rest.len().min(room)];
+            let follows = part.len() < rest.len();
+            frame.push(RecordKind::Append, u8::from(follows), place, &[], size_of_val(part)).copy_from_slice(cast_slice(part));
+            *at += part.len();
+            if follows { Written::Some } else { Written::All }
         }
         Op::Get { offset, len, at, origin, .. } => {
             while *at < *len {

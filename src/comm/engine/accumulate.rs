@@ -244,7 +244,7 @@ mod tests {
                     *atomics += 1;
                     Event::Value(token, 0)
                 }
-                Call::Poll | Call::PutSignal { .. } => return None,
+                Call::Poll | Call::PutSignal { .. } | Call::Append(..) => return None,
             })
         });
         let engine = fake.engine(None);

@@ -123,7 +123,7 @@ mod tests {
                     }
                     Some(Event::Value(token, old))
                 }
-                Call::Poll | Call::PutSignal { .. } => None,
+                Call::Poll | Call::PutSignal { .. } | Call::Append(..) => None,
             }
         });
         (fake.engine(timeout), word)

@@ -52,7 +52,9 @@ impl<O: Observer> Observed<O> {
                 say("atomic", format_args!("{word}, {} bytes, {token:?}, {atomic:?}, {issued:?}", atomic.width));
             }
             Operation::Flush { rank } => say("flush", format_args!("rank {rank}, {token:?}, {issued:?}")),
-            Operation::Mail { rank, mail } => say("mail", format_args!("rank {rank}, {mail:?}")),
+            Operation::Append { ring, letter } => {
+                say("append", format_args!("{}, {} bytes, {token:?}, {issued:?}", ring.at, letter.packed()));
+            }
         }
     }
 }
@@ -79,9 +81,7 @@ impl<O: Observer> Network for Observed<O> {
     unsafe fn issue(&self, operation: &Operation<'_>, token: Token) -> Issued {
         // SAFETY: the caller's promise.
         let issued = unsafe { self.below.issue(operation, token) };
-        if issued != Issued::Full {
-            self.took(operation, token, issued);
-        }
+        self.took(operation, token, issued);
         issued
     }
 

@@ -74,9 +74,7 @@ impl Network for Scrambled {
                 self.lock().transfers.push((Postponed::Atomic(Operation::Atomic { word, atomic }), token));
             }
             Operation::Flush { rank } => self.lock().flushes.push((Operation::Flush { rank }, token)),
-            // Mail; nothing else is announced.
-            // SAFETY: the caller's promise.
-            _ => return unsafe { self.below.issue(operation, token) },
+            _ => unreachable!("nothing else is announced"),
         }
         Issued::Pending
     }

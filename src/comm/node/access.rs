@@ -4,7 +4,7 @@ use std::sync::atomic::{Ordering, fence};
 
 use super::{Fabric, PACKET, Use, inbox::Full};
 use crate::{
-    comm::{Atomic, Event, Issued, Local, Mail, Operation, SignalOp, SignalWord, Strided, Token, Topology, WaitWord},
+    comm::{Atomic, Event, Issued, Local, Operation, SignalOp, SignalWord, Strided, Token, Topology, WaitWord},
     memory::{atomic_op::apply_atomic, kernels},
 };
 
@@ -35,11 +35,7 @@ impl Fabric {
                     fence(Ordering::SeqCst);
                     return (Issued::Pending, Some(Event::RemoteDone(token)));
                 }
-                Operation::Mail { rank, mail } => {
-                    let sent = self.mail(local(rank), topology.rank(), mail);
-                    return (sent.map_or(Issued::Full, |()| Issued::Pending), None);
-                }
-                Operation::Accumulate { .. } => unreachable!("what is not announced is never issued"),
+                Operation::Append { .. } | Operation::Accumulate { .. } => unreachable!("what is not announced is never issued"),
             }
         }
         (Issued::Complete, None)
@@ -120,26 +116,6 @@ impl Fabric {
         let word = self.address(rank, offset, width);
         // SAFETY: `address` checked the range, the caller promises alignment, committed memory and a width of 4 or 8.
         unsafe { apply_atomic(word, op, width, operand, comparand) }
-    }
-
-    /// Puts mail of rank `from` of the job into the ring of the rank with number `to` on the machine, and wakes it.
-    ///
-    /// # Errors
-    /// [`Full`]: the ring has no room.
-    pub(crate) fn mail(&self, to: usize, from: usize, Mail { key, words: [a, b, c] }: Mail) -> Result<(), Full> {
-        self.post(to, from, Use::Mail, bytemuck::cast_slice(&[key, a, b, c]))
-    }
-
-    /// Returns true if a rank has mail.
-    pub(crate) fn has_mail(&self, rank: usize) -> bool {
-        !self.ring(rank, Use::Mail).is_empty()
-    }
-
-    /// The next mail for a rank, with its sender's rank. One reader at a time.
-    pub(crate) fn take_mail(&self, rank: usize) -> Option<(usize, Mail)> {
-        let (from, bytes, _) = self.take(rank, Use::Mail)?;
-        let word = |at: usize| u64::from_ne_bytes(std::array::from_fn(|k| bytes[8 * at + k]));
-        Some((from, Mail { key: word(0), words: [word(1), word(2), word(3)] }))
     }
 
     /// Puts a packet into a ring of the rank with number `to` on the machine, and wakes it.

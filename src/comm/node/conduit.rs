@@ -129,7 +129,6 @@ impl Conduit {
     #[inline]
     fn is_for_processor(&self, operation: &Operation<'_>) -> bool {
         match *operation {
-            Operation::Mail { rank, .. } => self.is_mapped(rank),
             Operation::PutSignal { to: Remote { rank, .. }, .. } | Operation::Atomic { word: Remote { rank, .. }, .. } => {
                 self.is_coherent(rank)
             }
@@ -138,8 +137,10 @@ impl Conduit {
                 fence(Ordering::SeqCst);
                 self.is_coherent(rank)
             }
-            // Callers copy to memory that they see by themselves.
-            Operation::PutBlock { .. } | Operation::GetBlock { .. } | Operation::Accumulate { .. } => false,
+            // Callers reach memory that they see by themselves.
+            Operation::PutBlock { .. } | Operation::GetBlock { .. } | Operation::Accumulate { .. } | Operation::Append { .. } => {
+                false
+            }
         }
     }
 

@@ -31,7 +31,7 @@ pub(crate) struct Member {
     /// Threads of this process that act for no rank but their own: those of ranks, and the thread that waits for them to end. `None` if no
     /// thread may act for another's rank.
     threads: Option<usize>,
-    /// What was done at once and is still to be reported; its lock is also the right to read the inboxes.
+    /// What was done at once and is still to be reported.
     done: Mutex<VecDeque<Event>>,
 }
 
@@ -87,7 +87,7 @@ impl Member {
 
     /// Returns true if `poll` would report something.
     pub(crate) fn has_news(&self) -> bool {
-        self.fabric.has_mail(self.own) || !self.done.lock().is_empty()
+        !self.done.lock().is_empty()
     }
 
     /// A range of this rank's segment; its last piece may reach beyond the end.
@@ -136,9 +136,6 @@ impl Member {
         // If two threads of a rank poll at once, the second has nothing to do.
         let Some(mut done) = self.done.try_lock() else { return };
         events.extend(done.drain(..));
-        while let Some((from, mail)) = self.fabric.take_mail(self.own) {
-            events.push(Event::Mail(from, mail));
-        }
     }
 
     pub(super) fn segment(&self) -> NonNull<u8> {

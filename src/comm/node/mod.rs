@@ -13,6 +13,7 @@ mod control;
 mod ending;
 mod errands;
 mod far;
+mod held;
 pub(super) mod helper;
 mod inbox;
 pub(crate) mod loopback;
@@ -40,6 +41,7 @@ pub(crate) use conduit::Conduit;
 pub(crate) use ending::ended_by;
 pub(crate) use errands::Errand;
 pub(crate) use far::TOLD;
+pub(crate) use held::HeldLetters;
 pub(crate) use member::Member;
 pub(crate) use published::PublishedWait;
 pub(crate) use supervisor::{CALL_SHIFT, Supervisor};
@@ -69,14 +71,13 @@ const PAGE: usize = 4096;
 /// The purpose of a ring of a rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Use {
-    Mail,
     /// Frames of active messages.
     Requests,
     Replies,
 }
 
 /// Rings of each rank.
-const RINGS: usize = 3;
+const RINGS: usize = 2;
 
 /// Bytes of a packet.
 pub(crate) const PACKET: usize = 112;

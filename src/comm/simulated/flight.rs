@@ -4,12 +4,13 @@ use std::ptr::NonNull;
 
 use crate::{
     comm::{
-        Atomic, Event, Local, Mail, Remote, Scale, SignalWord, Strided, Token,
+        Atomic, Event, Local, Remote, RingPlace, Scale, SignalWord, Strided, Token,
         engine::addition::{self, NodeSegment},
         node::Fabric,
         soft::{Picos, Way},
     },
     index::Loops,
+    memory::ring::Letter,
 };
 
 /// One operation on its way.
@@ -40,7 +41,6 @@ pub(super) struct Message {
     pub(super) answered: Picos,
     /// The operation has reached its target, and this is what it brings back.
     pub(super) is_back: bool,
-    pub(super) is_mail: bool,
 }
 
 const _: () = assert!(size_of::<Message>() == 64);
@@ -69,7 +69,8 @@ pub(super) enum FlightKind {
     Put(Option<SignalWord>),
     Get,
     Atomic(Atomic),
-    Mail(Mail),
+    /// A letter for a ring of that many slots.
+    Append(usize),
     /// A message between adapters (`soft::cables`): its number there, and true if it needs no answer.
     Wire(u64, bool),
 }
@@ -91,6 +92,8 @@ enum Memory {
     LentBlock(*mut u8, Box<Loops>),
     /// What is to be added, packed.
     Sum(Box<Sum>),
+    /// A packed letter.
+    Letter(Box<[u64]>),
     /// It was given up.
     Gone(usize),
 }
@@ -111,6 +114,7 @@ impl Memory {
             Memory::Lent(local) => local.len,
             Memory::LentBlock(_, loops) => loops.runs() * loops.run(),
             Memory::Sum(sum) => sum.packed.len(),
+            Memory::Letter(packed) => size_of_val(&**packed),
             Memory::Gone(len) => *len,
         }
     }
@@ -123,16 +127,9 @@ impl Flight {
     fn new(kind: FlightKind, from: usize, to: Remote, memory: Memory, token: Token) -> Self {
         // A request is a message without bytes.
         let bytes =
-            if matches!(kind, FlightKind::Put(_) | FlightKind::Mail(_) | FlightKind::Wire(..)) { memory.len() } else { 0 };
-        let message = Message {
-            from: from as u32,
-            to: to.rank as u32,
-            bytes,
-            way: Way::default(),
-            answered: Picos::ZERO,
-            is_back: false,
-            is_mail: matches!(kind, FlightKind::Mail(_)),
-        };
+            if matches!(kind, FlightKind::Put(_) | FlightKind::Append(_) | FlightKind::Wire(..)) { memory.len() } else { 0 };
+        let message =
+            Message { from: from as u32, to: to.rank as u32, bytes, way: Way::default(), answered: Picos::ZERO, is_back: false };
         Flight { message, kind, token, offset: to.offset, memory, hollow: false, value: 0, bytes: None }
     }
 
@@ -196,9 +193,11 @@ impl Flight {
         Flight::new(FlightKind::Atomic(atomic), from, word, Memory::Gone(atomic.width), token)
     }
 
-    pub(super) fn mail(from: usize, to: usize, mail: Mail) -> Self {
-        let to = Remote { rank: to, offset: 0 };
-        Flight::new(FlightKind::Mail(mail), from, to, Memory::Gone(size_of::<Mail>()), Token::NOBODY)
+    /// A letter, which is copied now.
+    pub(super) fn letter(from: usize, RingPlace { at, slots }: RingPlace, letter: &Letter<'_>, token: Token) -> Self {
+        let mut packed = vec![0; letter.packed() / size_of::<u64>()].into_boxed_slice();
+        letter.pack(bytemuck::cast_slice_mut(&mut packed));
+        Flight::new(FlightKind::Append(slots), from, at, Memory::Letter(packed), token)
     }
 
     pub(super) fn wire(from: u32, to: u32, bytes: usize, number: u64, returns: bool) -> Self {
@@ -208,6 +207,14 @@ impl Flight {
 
     pub(super) fn len(&self) -> usize {
         self.memory.len()
+    }
+
+    /// Takes the letter out.
+    pub(super) fn take_letter(&mut self) -> Box<[u64]> {
+        match std::mem::replace(&mut self.memory, Memory::Gone(0)) {
+            Memory::Letter(packed) => packed,
+            _ => Box::default(),
+        }
     }
 
     /// Returns true if it uses memory of its rank.
@@ -222,7 +229,7 @@ impl Flight {
             FlightKind::Put(Some(_)) => 2,
             FlightKind::Get => 3,
             FlightKind::Atomic(_) => 4,
-            FlightKind::Mail(_) => 5,
+            FlightKind::Append(_) => 5,
             FlightKind::Wire(..) => 6,
         };
         [kind, (self.message.issuer() as u64) << 32 | self.message.target() as u64, self.offset as u64, self.len() as u64]
@@ -257,7 +264,7 @@ impl Flight {
                 // SAFETY: the issuer promised the target; its own memory is readable until it is given up.
                 return unsafe { fabric.copy_block(true, self.message.target(), self.offset, Strided { loops, local: *local }) };
             }
-            Memory::Gone(_) => return,
+            Memory::Letter(_) | Memory::Gone(_) => return,
         };
         // SAFETY: the issuer promised the target; its own memory is readable until it is given up.
         unsafe {
@@ -270,8 +277,8 @@ impl Flight {
 
     /// An operation that brings something back reaches its target.
     pub(super) fn apply(&mut self, fabric: &Fabric) {
-        let Message { from, to, answered, is_mail, .. } = self.message;
-        self.message = Message { from: to, to: from, bytes: self.len(), way: Way::default(), answered, is_back: true, is_mail };
+        let Message { from, to, answered, .. } = self.message;
+        self.message = Message { from: to, to: from, bytes: self.len(), way: Way::default(), answered, is_back: true };
         match (self.kind, &self.memory) {
             // SAFETY: the issuer promised so.
             (FlightKind::Atomic(atomic), _) => self.value = unsafe { fabric.apply(self.message.target(), self.offset, atomic) },
@@ -289,7 +296,7 @@ impl Flight {
     /// Completes it. Returns what to report.
     pub(super) fn done(&self, fabric: &Fabric) -> Option<Event> {
         match (&self.memory, self.kind) {
-            (_, FlightKind::Atomic(_)) => Some(Event::Value(self.token, self.value)),
+            (_, FlightKind::Atomic(_) | FlightKind::Append(_)) => Some(Event::Value(self.token, self.value)),
             (Memory::Lent(local), FlightKind::Get) if !self.hollow => {
                 // SAFETY: the issuer promised the source; its own memory is writable until it is given up. The copy is as long.
                 unsafe {

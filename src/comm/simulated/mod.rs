@@ -132,7 +132,7 @@ pub(super) fn run(settings: &Settings, body: &Body<'_>) -> Result<Report, Error>
                     world.set_service(rank, Some(far.clone()));
                     // All have their adapters before anybody asks for a peer.
                     world.pause(rank, Picos(1));
-                    Arc::new(Split::new(world.clone(), fabric.clone(), rank, machine.ranks_per_node, port, far))
+                    Arc::new(Split::new(world.clone(), rank, machine.ranks_per_node, port, far))
                 }
             };
             let network = layers::stack(&settings.layers, rank, network);

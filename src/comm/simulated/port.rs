@@ -31,7 +31,9 @@ impl Port {
         capabilities.longest_transfer = LONGEST;
         capabilities.order = Ordering { put_put: adapter.ordered, put_get: adapter.ordered };
         // A processor carries out what a message says.
-        capabilities.native = Native { signals: adapter.signals, blocks: adapter.driven.is_some(), ..Native::default() };
+        let driven = adapter.driven.is_some();
+        let append = driven && adapter.ordered;
+        capabilities.native = Native { signals: adapter.signals, blocks: driven, append, ..Native::default() };
         Port { world, rank, copied: adapter.copied, capabilities }
     }
 
@@ -88,9 +90,6 @@ impl Network for Port {
     unsafe fn issue(&self, operation: &Operation<'_>, token: Token) -> Issued {
         let rank = self.rank;
         if !self.world.is_here(rank) {
-            if let Operation::Mail { .. } = operation {
-                return Issued::Full;
-            }
             self.world.refuse(rank, token);
             return Issued::Pending;
         }
@@ -111,7 +110,7 @@ impl Network for Port {
                     self.world.flush(rank, to, token);
                     Issued::Pending
                 }
-                Operation::Mail { rank: to, mail } => self.issue_lent(Flight::mail(rank, to, mail)),
+                Operation::Append { ring, letter } => self.issue_lent(Flight::letter(rank, ring, &letter, token)),
             }
         }
     }

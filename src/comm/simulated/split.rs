@@ -5,15 +5,12 @@
 use std::{io, ops::Range, sync::Arc};
 
 use super::{port::Port, world::World};
-use crate::comm::{
-    Awaited, Capabilities, Connections, Event, Events, Issued, LeaveStep, Local, Network, Operation, Remote, Token, node::Fabric,
-};
+use crate::comm::{Awaited, Capabilities, Connections, Events, Issued, LeaveStep, Local, Network, Operation, Remote, Token};
 
 /// The network of a rank on a machine with agents.
 #[derive(Debug)]
 pub(super) struct Split {
     world: Arc<World>,
-    fabric: Arc<Fabric>,
     rank: usize,
     ranks_per_node: usize,
     near: Port,
@@ -22,16 +19,9 @@ pub(super) struct Split {
 }
 
 impl Split {
-    pub(super) fn new(
-        world: Arc<World>,
-        fabric: Arc<Fabric>,
-        rank: usize,
-        ranks_per_node: usize,
-        near: Port,
-        far: Arc<dyn Network>,
-    ) -> Self {
+    pub(super) fn new(world: Arc<World>, rank: usize, ranks_per_node: usize, near: Port, far: Arc<dyn Network>) -> Self {
         let capabilities = Capabilities { threads: false, crowded: true, ..far.capabilities().clone() };
-        Split { world, fabric, rank, ranks_per_node, near, far, capabilities }
+        Split { world, rank, ranks_per_node, near, far, capabilities }
     }
 
     fn is_near(&self, rank: usize) -> bool {
@@ -77,9 +67,6 @@ impl Network for Split {
 
     unsafe fn issue(&self, operation: &Operation<'_>, token: Token) -> Issued {
         let rank = operation.rank();
-        if matches!(operation, Operation::Mail { .. }) && !self.is_near(rank) && !self.is_here() {
-            return Issued::Full;
-        }
         // SAFETY: the caller's promise.
         self.to(rank, token).map_or(Issued::Pending, |network| unsafe { network.issue(operation, token) })
     }
@@ -95,13 +82,6 @@ impl Network for Split {
             self.far.poll(events);
             self.world.has_taken(self.rank);
             self.world.has_looked(self.rank);
-            // The agent of this node has put it there.
-            let known = events.len();
-            events.extend(std::iter::from_fn(|| self.fabric.take_mail(self.rank)).map(|(from, mail)| Event::Mail(from, mail)));
-            if events.len() > known {
-                // It may hold more, for which there was no room.
-                self.world.ring_agent(self.rank);
-            }
         }
     }
 
@@ -117,7 +97,7 @@ impl Network for Split {
         }
         let found = self.far.attend();
         self.world.has_looked(self.rank);
-        found || self.fabric.has_mail(self.rank)
+        found
     }
 
     fn settled(&self) -> Option<bool> {

@@ -9,7 +9,7 @@ use super::flight::{Flight, FlightKind};
 use crate::comm::{
     Cause, Event, Events as Reports, Token, WaitWord,
     kit::{peers::Peers, slab::Slab},
-    node::Fabric,
+    node::{Fabric, HeldLetters},
     soft::{Adapters, Events, Faults, Machine, Model, NextLeg as Leg, Picos, Wish},
 };
 
@@ -42,6 +42,8 @@ pub(super) struct WorldState {
     pub(super) model: Model,
     pub(super) ranks: Vec<RankState>,
     pub(super) flights: Slab<Flight>,
+    /// Letters that have arrived, for rings that are full.
+    pub(super) held: HeldLetters<u64>,
     /// The rank whose turn is next, if a rank has found that out.
     pub(super) next: Option<usize>,
     /// Ranks whose bodies have not ended.
@@ -210,6 +212,7 @@ impl WorldState {
             model: Model::new(machine, count),
             ranks: (0..count).map(|_| RankState::default()).collect(),
             flights: Slab::default(),
+            held: HeldLetters::default(),
             next: None,
             alive: count,
             idle: (0, 0),
@@ -373,7 +376,7 @@ impl WorldState {
             Leg::Head(at) => return self.events.add(at, issuer, Happens::Travels(id)),
         };
         self.report.messages += 1;
-        let late = if message.is_mail { Picos::ZERO } else { late(&self.model, &self.events, id, from, to) };
+        let late = late(&self.model, &self.events, id, from, to);
         message.answered = times.answered + late;
         let (mut at, mut next) = (times.arrived + late, Happens::Arrives(id));
         if is_back {
@@ -427,11 +430,34 @@ impl WorldState {
                     self.events.add(flight.message.answered, from, Happens::Done(id));
                 }
             }
-            FlightKind::Mail(mail) => {
-                self.flights.remove(id);
+            FlightKind::Append(slots) => {
+                let (offset, packed) = (flight.offset(), flight.take_letter());
                 self.ranks[from].flying -= 1;
-                self.tell(to, Event::Mail(from, mail));
+                let appended = self.held.append(&self.fabric, (to, offset, slots), &packed, id);
+                self.appended(appended.flatten());
             }
+        }
+    }
+
+    /// Appends letters that are held, if there is room now.
+    pub(super) fn deliver_held(&mut self) {
+        if !self.held.is_empty() {
+            let mut appended = Vec::new();
+            self.held.deliver(&self.fabric, |id| appended.push(id));
+            self.appended(appended);
+        }
+    }
+
+    /// Letters are in their rings.
+    fn appended(&mut self, letters: impl IntoIterator<Item = u64>) {
+        for id in letters {
+            let Some(flight) = self.flights.get(id) else { continue };
+            let (from, to, answered) = (flight.message.issuer(), flight.message.target(), flight.message.answered);
+            match flight.token {
+                Token::NOBODY => drop(self.flights.remove(id)),
+                _ => self.events.add(answered.max(self.now), from, Happens::Done(id)),
+            }
+            self.touched(to);
         }
     }
 
@@ -441,7 +467,7 @@ impl WorldState {
             return self.tell_adapters(|adapters, now, wishes| adapters.answered(now, number, wishes));
         }
         let issuer = &mut self.ranks[flight.message.issuer()];
-        issuer.flying -= 1;
+        issuer.flying -= usize::from(!matches!(flight.kind, FlightKind::Append(_)));
         issuer.lent -= usize::from(flight.is_lent());
         if flight.kind.is_put() {
             let unanswered = self.ranks[flight.message.issuer()].puts.meet(flight.message.target());

@@ -212,7 +212,7 @@ impl World {
             return;
         }
         for near in rank + 1..(rank + per_node).min(self.fabric().ranks()) {
-            if self.fabric().has_mail(near) || state.ranks[near].wired.passes {
+            if state.ranks[near].wired.passes {
                 state.ring(near);
             }
         }

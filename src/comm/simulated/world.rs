@@ -212,6 +212,7 @@ impl World {
     pub(super) fn poll(&self, rank: usize, reports: &mut Reports) {
         let is_here = self.is_here(rank);
         let mut state = self.catch_up(rank);
+        state.deliver_held();
         let polls = &mut state.ranks[rank];
         if polls.reports.is_empty() && is_here {
             polls.clock += LOOK;
@@ -230,6 +231,7 @@ impl World {
             self.end_turn(state, rank);
             state = self.state.lock();
         }
+        state.deliver_held();
         let polls = &mut state.ranks[rank];
         *first = polls.idle.take().and_then(|idle| idle.first);
         take(&mut polls.reports, reports);
@@ -238,6 +240,7 @@ impl World {
     /// Returns when a rank has something to poll, or the word has changed, or after a tick.
     pub(super) fn sleep(&self, rank: usize, word: Option<(&WaitWord, u32)>) {
         let mut state = self.catch_up(rank);
+        state.deliver_held();
         let changed = word.is_some_and(|(word, seen)| word.load() != seen);
         let asleep = &state.ranks[rank];
         if changed || !asleep.reports.is_empty() || asleep.wired.rung || asleep.wired.told || self.is_still(rank) {

@@ -28,6 +28,7 @@ pub(in crate::comm) enum Call {
     PutSignal { len: usize, signal: SignalWord, token: Token },
     Get(Token),
     Flush(Token),
+    Append(usize, Token),
     Atomic { op: AtomicOp, operand: u64, token: Token },
     Poll,
 }
@@ -88,6 +89,7 @@ impl Network for Fake {
             Operation::PutSignal { local, signal, .. } => Call::PutSignal { len: local.len, signal, token },
             Operation::Flush { .. } => Call::Flush(token),
             Operation::Atomic { atomic: Atomic { op, operand, .. }, .. } => Call::Atomic { op, operand, token },
+            Operation::Append { letter, .. } => Call::Append(letter.packed(), token),
             _ => return Issued::Pending,
         };
         self.call(call)

@@ -73,4 +73,6 @@ pub struct Native {
     pub accumulate: bool,
     /// Puts that change a word behind the data.
     pub signals: bool,
+    /// Letters for rings of other ranks, which a processor of the owner's node appends.
+    pub append: bool,
 }

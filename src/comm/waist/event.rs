@@ -2,8 +2,6 @@
 
 use std::fmt;
 
-use crate::comm::Mail;
-
 /// Names an operation to the layer above; the conduit hands it back unchanged.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Token(pub u64);
@@ -34,12 +32,10 @@ pub(crate) enum Event {
     LocalDone(Token),
     /// Everything put to the target before the flush is visible.
     RemoteDone(Token),
-    /// The old value of an atomic operation.
+    /// The old value of an atomic operation; or a letter is in its ring.
     Value(Token, u64),
     /// The operation failed; its local memory is no longer touched.
     Failed(Token, Cause),
-    /// Mail of a rank arrived.
-    Mail(usize, Mail),
 }
 
 /// Why something failed, in the conduit's words.

@@ -13,6 +13,6 @@ pub use capabilities::{Capabilities, Native, Ordering, Progress};
 pub use connections::{Connect, Connections};
 pub(crate) use event::{Cause, Event, Events, Token};
 pub(crate) use network::{Announcement, Awaited, LeaveStep, Nap, Network, Slept};
-pub(crate) use operation::{Atomic, BLOCK_LEVELS, Issued, Local, Mail, Operation, Remote, SignalOp, SignalWord, Strided};
+pub(crate) use operation::{Atomic, BLOCK_LEVELS, Issued, Local, Operation, Remote, RingPlace, SignalOp, SignalWord, Strided};
 pub(crate) use topology::{Spot, Spots, Topology};
 pub(crate) use virtual_time::VirtualTime;

@@ -5,6 +5,7 @@ use std::fmt;
 use crate::{
     comm::{AtomicOp, Event, Events, Scale, Token},
     index::Loops,
+    memory::ring::Letter,
 };
 
 /// A place in the segment of a rank.
@@ -93,18 +94,18 @@ pub(crate) enum SignalOp {
     Add,
 }
 
-/// Words for a collective that has no memory of its own yet: the creation of a group.
+/// A ring of letters in the segment of a rank ([`ring`](crate::memory::ring)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Mail {
-    /// Names the collective.
-    pub key: u64,
-    /// What is said.
-    pub words: [u64; 3],
+pub(crate) struct RingPlace {
+    /// Its first byte.
+    pub at: Remote,
+    /// Its slots.
+    pub slots: usize,
 }
 
 /// One operation, for [`Network::issue`](crate::comm::Network::issue).
 ///
-/// `Atomic`, `Flush` and `Mail` are required of a network. The others belong to
+/// `Atomic` and `Flush` are required of a network. The others belong to
 /// [`Capabilities::native`](crate::comm::Capabilities::native): what is not announced is never issued.
 ///
 /// # Safety
@@ -141,30 +142,37 @@ pub(crate) enum Operation<'a> {
     Atomic { word: Remote, atomic: Atomic },
     /// Asks for [`Event::RemoteDone`] once everything that was put to `rank` or added there before is visible.
     Flush { rank: usize },
-    /// Sends mail; that of one rank to another arrives in order. Nobody waits for its completion.
-    Mail { rank: usize, mail: Mail },
+    /// Appends a letter to a ring, and wakes the rank that waits for it; the letter is copied. A processor of the rank's node appends it, as
+    /// processors do that have the ring mapped. Announced by [`Native::append`](crate::comm::Native::append).
+    ///
+    /// Letters of one rank come into a ring in order, and behind whatever the rank put to its owner before. While the ring is full, the network
+    /// holds the letter, and counts it there. No flush waits for that: if the token is a request's, an [`Event::Value`] says when the
+    /// letter is in the ring.
+    Append { ring: RingPlace, letter: Letter<'a> },
 }
 
 impl Operation<'_> {
     /// The rank that it acts on.
     pub(crate) fn rank(&self) -> usize {
-        use Operation::{Accumulate, Atomic, Flush, GetBlock, Mail, PutBlock, PutSignal};
+        use Operation::{Accumulate, Append, Atomic, Flush, GetBlock, PutBlock, PutSignal};
         match *self {
             PutSignal { to, .. } | PutBlock { to, .. } | Accumulate { to, .. } => to.rank,
             GetBlock { from, .. } => from.rank,
             Atomic { word, .. } => word.rank,
-            Flush { rank } | Mail { rank, .. } => rank,
+            Flush { rank } => rank,
+            Append { ring, .. } => ring.at.rank,
         }
     }
 
     /// The bytes that it moves.
     pub(crate) fn bytes(&self) -> usize {
-        use Operation::{Accumulate, Atomic, Flush, GetBlock, Mail, PutBlock, PutSignal};
+        use Operation::{Accumulate, Append, Atomic, Flush, GetBlock, PutBlock, PutSignal};
         match *self {
             PutSignal { local, .. } => local.len,
             PutBlock { block, .. } | GetBlock { block, .. } | Accumulate { block, .. } => block.bytes(),
             Atomic { atomic, .. } => atomic.width,
-            Flush { .. } | Mail { .. } => 0,
+            Flush { .. } => 0,
+            Append { letter, .. } => letter.packed(),
         }
     }
 }
@@ -173,13 +181,11 @@ impl Operation<'_> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub(crate) enum Issued {
-    /// It is under way: an event will come. No event comes for mail.
+    /// It is under way: an event will come, if its token is a request's.
     Pending,
     /// Of a transfer: its local memory may be used again, and has the data of a get. No event will come, and the rest happens without a
     /// further call.
     Complete,
-    /// Of mail: the inbox of the target has no room now. Nothing was sent; poll, then try again.
-    Full,
 }
 
 impl Issued {

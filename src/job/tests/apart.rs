@@ -132,7 +132,7 @@ fn what_comes_late_is_no_deadlock() {
         late(&[0, 1, 1], Duration::from_secs(30), |_| true, wait_in_every_way);
         late(&[0, 1, 1], Duration::from_secs(6), |_| true, send_in_every_way);
     } else {
-        let used = ["Atomic", "Value", "Flush", "Mail", "PutSignal", "Note"];
+        let used = ["Atomic", "Value", "Flush", "Append", "PutSignal", "Note"];
         std::thread::scope(|scope| {
             for names in [&[0, 1][..], &[0, 1, 1]] {
                 scope.spawn(move || late(names, Duration::from_millis(3500), |kind| used.contains(&kind), wait_in_every_way));

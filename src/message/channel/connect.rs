@@ -144,11 +144,11 @@ pub(super) fn connect<T: Element, O: Ends<OutletEnd<T>>, I: Ends<InletEnd<T>>>(
     let creation = fingerprint(&[inner.key, u64::from(inner.sequence.load(Ordering::Relaxed))]);
     let label = Label::new("(channels)", "creation of channels");
     let mail = |member, key: &[u64], [a, b]: [usize; 2]| {
-        engine.mail(inner.rank_of(member), fingerprint(key), [a as u64, b as u64, 0], &label)
+        inner.job.mail.send(engine, inner.rank_of(member), fingerprint(key), [a as u64, b as u64], &label)
     };
     let receive = |member, tag, key: &[u64]| {
-        let waiting = Waiting { group, sends: false, peers: &[Peer { rank: inner.rank_of(member), tag }] };
-        engine.receive_mail(fingerprint(key), &waiting).map(|(_, [a, b, _])| [a as usize, b as usize])
+        let waiting = Waiting { group, sends: false, creates: true, peers: &[Peer { rank: inner.rank_of(member), tag }] };
+        inner.job.mail.receive(engine, fingerprint(key), &waiting).map(|(_, [a, b])| [a as usize, b as usize])
     };
     for (number, end) in outlets.iter().enumerate() {
         mail(end.member, &[creation, 0, me, end.member as u64, end.tag], [number, end.most])?;

@@ -122,7 +122,7 @@ pub fn wait_any<T: Element, I: BorrowMut<Inlet<T>>>(inlets: &mut [I]) -> Result<
         let Some(first) = all.first() else { return Err(Error::argument("wait_any", "no inlets")) };
         first.end.check("wait_any")?;
         let peers: Vec<_> = all.iter().map(|inlet| inlet.end.peer).collect();
-        let waiting = Waiting { group: first.end.group(), sends: false, peers: &peers };
+        let waiting = Waiting { group: first.end.group(), sends: false, creates: false, peers: &peers };
         first.end.engine().wait_any_word(&waiting, || all.iter().position(|inlet| inlet.tells(inlet.word().load())))
     })
 }

@@ -122,12 +122,14 @@ struct Peer {
 struct Waiting<'a> {
     group: &'a Group,
     sends: bool,
+    /// It waits for mail, in the creation of the channel.
+    creates: bool,
     peers: &'a [Peer],
 }
 
 impl<'a> Waiting<'a> {
     fn new<T: Element>(end: &'a slot::End<T>, sends: bool) -> Self {
-        Waiting { group: end.group(), sends, peers: std::slice::from_ref(&end.peer) }
+        Waiting { group: end.group(), sends, creates: false, peers: std::slice::from_ref(&end.peer) }
     }
 }
 
@@ -144,11 +146,12 @@ impl Waiter for Waiting<'_> {
         format!("{} of {}", if self.sends { "a free slot" } else { "a message" }, self.operation())
     }
     fn awaits(&self) -> Option<usize> {
-        let rank = self.peers[0].rank;
-        self.peers.iter().all(|peer| peer.rank == rank).then_some(rank)
+        let (rank, inner) = (self.peers[0].rank, &self.group.inner);
+        let may_have_come = self.creates && !inner.job.mail.is_clear(inner.engine());
+        self.peers.iter().all(|peer| peer.rank == rank && !may_have_come).then_some(rank)
     }
     fn awaits_anybody(&self) -> bool {
-        self.awaits().is_none()
+        !self.creates && self.awaits().is_none()
     }
     fn hopeless(&self) -> Option<Error> {
         let rank = self.peers[0].rank;

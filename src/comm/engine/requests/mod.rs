@@ -11,7 +11,7 @@ mod puts;
 use std::{
     any::Any,
     cell::Cell,
-    collections::{BTreeMap, HashMap, VecDeque},
+    collections::BTreeMap,
     fmt,
     panic::Location,
     sync::{Arc, OnceLock},
@@ -187,7 +187,6 @@ pub(super) struct RequestTable {
     puts: Puts,
     /// Failures that no call has reported yet: the next fences do, the oldest first.
     untold: BTreeMap<Serial, Error>,
-    pub(super) mail: HashMap<u64, VecDeque<(usize, [u64; 3])>>,
 }
 
 impl Drop for RequestTable {

@@ -88,7 +88,7 @@ pub(crate) fn active(bench: &Bench<'_>) -> Result<(), Error> {
         messages.sync()
     })?;
     bench.row("call", "64B", "ns", stat, CALLS as f64);
-    for bytes in [64, 4096] {
+    for bytes in [8, 64, 4096] {
         let stat = bench.measure_together(|| {
             if rank == 0 {
                 for _ in 0..CALLS {
@@ -101,6 +101,8 @@ pub(crate) fn active(bench: &Bench<'_>) -> Result<(), Error> {
     }
     let stat = bench.measure_together(|| messages.sync())?;
     bench.row("call", "sync", "ns", stat, 1.0);
+    let stat = bench.measure_together(|| bench.job.sync())?;
+    bench.row("call", "job.sync", "ns", stat, 1.0);
     messages.close()?;
     let mut mail = bench.job.mailbox::<u8>()?;
     for bytes in LETTERS {

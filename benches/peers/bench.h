@@ -94,6 +94,8 @@ static const size_t CHUNKS[] = { 16, 64, 256, 1024 };
 static const size_t STRIDED[] = { MIB, 16 * MIB };
 static const size_t REMOTE[] = { 8, 4 * KIB, MIB };      /* contiguous, from node to node */
 static const size_t MESSAGES[] = { 100, KIB, 64 * KIB, 500 * KIB };   /* from one rank to another */
+static const size_t LETTERS[] = { 8, 100, 8 * KIB, MIB };             /* the same, to whoever is asked for one */
+enum { CALLS = 1000, ASKED = 64, ANSWERED = 8 };                       /* between two syncs; bytes of a call and of its answer */
 static const int MATMUL[] = { 256, 1024, 2048 };
 
 #define COUNT(a) (sizeof(a) / sizeof *(a))

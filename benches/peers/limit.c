@@ -106,7 +106,7 @@ int main(int argc, char **argv)
 {
     static const group_t groups[] = {
         { "element", element_rows }, { "contiguous", contiguous_rows }, { "strided", strided_rows },
-        { "inflight", in_flight_rows }, { "random", random_rows }, { "counter", counter_rows }, { "message", message_rows },
+        { "inflight", in_flight_rows }, { "random", random_rows }, { "counter", counter_rows }, { "message", message_rows }, { "active", active_rows },
         { "sync", sync_rows }, { "sync8", sync8_rows }, { "job", job_rows }, { "whole", whole_rows },
         { "transpose", transpose_rows }, { "stencil", stencil_rows },
     };

@@ -26,6 +26,7 @@ void in_flight_rows(void);
 void random_rows(void);
 void counter_rows(void);
 void message_rows(void);
+void active_rows(void);
 void sync_rows(void);
 void sync8_rows(void);
 void job_rows(void);

@@ -40,19 +40,19 @@ typedef struct {
     char local[100];
 } mail_t;
 
-static void send_letter(mail_t *m)
+static void send_letter(mail_t *m, size_t bytes)
 {
     letter_t *l = &m->letters[1 - bench_rank];
-    memcpy(l->data, m->local, sizeof l->data);
+    memcpy(l->data, m->local, bytes);
     atomic_store_explicit(&l->flag, m->count, memory_order_release);
 }
 
-static void receive_letter(mail_t *m)
+static void receive_letter(mail_t *m, size_t bytes)
 {
     letter_t *l = &m->letters[bench_rank];
     while (atomic_load_explicit(&l->flag, memory_order_acquire) != m->count)
         ;
-    memcpy(m->local, l->data, sizeof l->data);
+    memcpy(m->local, l->data, bytes);
     COMPILER_BARRIER();
 }
 
@@ -60,19 +60,38 @@ static void letter(void *context)
 {
     mail_t *m = context;
     m->count++;
-    if (bench_rank == 1) receive_letter(m);
-    send_letter(m);
-    if (bench_rank == 0) receive_letter(m);
+    if (bench_rank == 1) receive_letter(m, sizeof m->local);
+    send_letter(m, sizeof m->local);
+    if (bench_rank == 0) receive_letter(m, sizeof m->local);
+}
+
+/* There and back: a question of two lines, and an answer of one. */
+static void call(void *context)
+{
+    mail_t *m = context;
+    m->count++;
+    if (bench_rank == 1) receive_letter(m, ASKED);
+    send_letter(m, bench_rank == 0 ? ASKED : ANSWERED);
+    if (bench_rank == 0) receive_letter(m, ANSWERED);
+}
+
+static stat_t measure_letters(bench_op op)
+{
+    mail_t m = { .letters = (letter_t *)halves };
+    meet();
+    atomic_store(&m.letters[bench_rank].flag, 0);
+    meet();
+    return measure_together(op, &m);
 }
 
 void message_rows(void)
 {
-    static mail_t m;
-    m.letters = (letter_t *)halves;
-    meet();
-    atomic_store(&m.letters[bench_rank].flag, 0);
-    meet();
-    row("message", "100B", "ns", measure_together(letter, &m), 2);
+    row("message", "100B", "ns", measure_letters(letter), 2);
+}
+
+void active_rows(void)
+{
+    row("call", "64B", "ns", measure_letters(call), 1);
 }
 
 static void barrier(void *context)

@@ -100,7 +100,7 @@ int main(int argc, char **argv)
 {
     static const group_t groups[] = {
         { "element", element_rows }, { "contiguous", contiguous_rows }, { "strided", strided_rows },
-        { "inflight", in_flight_rows }, { "random", random_rows }, { "counter", counter_rows }, { "message", message_rows }, { "remote", remote_rows },
+        { "inflight", in_flight_rows }, { "random", random_rows }, { "counter", counter_rows }, { "message", message_rows }, { "active", active_rows }, { "remote", remote_rows },
         { "sync", sync_rows }, { "create", create_rows },
     };
     MPI_Init(&argc, &argv);

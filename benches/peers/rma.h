@@ -23,5 +23,6 @@ void strided_rows(void);
 void in_flight_rows(void);
 void random_rows(void);
 void message_rows(void);
+void active_rows(void);
 void remote_rows(void);
 #endif

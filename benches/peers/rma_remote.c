@@ -215,14 +215,63 @@ static void message(void *context)
     if (bench_rank != OTHER) MPI_Recv(t->local, t->count, MPI_BYTE, other, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 }
 
-void message_rows(void)
+static void messages(const char *name, const size_t *lengths, size_t count)
 {
     transfer_t t = { .local = pages(MIB) };
-    for (size_t k = 0; k < COUNT(MESSAGES); k++) {
-        t.count = (int)MESSAGES[k];
-        row("message", size_name(MESSAGES[k]), "ns", measure_together(message, &t), 2);
+    for (size_t k = 0; k < count; k++) {
+        t.count = (int)lengths[k];
+        row(name, size_name(lengths[k]), "ns", measure_together(message, &t), 2);
     }
     free(t.local);
+}
+
+void message_rows(void)
+{
+    messages("message", MESSAGES, COUNT(MESSAGES));
+}
+
+/* A question and its answer. */
+static void call(void *context)
+{
+    transfer_t *t = context;
+    int other = 1 - bench_rank;
+    if (bench_rank == OTHER) {
+        MPI_Recv(t->local, ASKED, MPI_BYTE, other, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        MPI_Send(t->local, ANSWERED, MPI_BYTE, other, 0, MPI_COMM_WORLD);
+    } else {
+        MPI_Send(t->local, ASKED, MPI_BYTE, other, 0, MPI_COMM_WORLD);
+        MPI_Recv(t->local, ANSWERED, MPI_BYTE, other, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    }
+}
+
+/* Many messages one way, then a word that all have come. */
+static void flood(void *context)
+{
+    transfer_t *t = context;
+    int other = 1 - bench_rank;
+    for (int k = 0; k < CALLS; k++) {
+        if (bench_rank == OTHER)
+            MPI_Recv(t->local, t->count, MPI_BYTE, other, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        else
+            MPI_Send(t->local, t->count, MPI_BYTE, other, 0, MPI_COMM_WORLD);
+    }
+    if (bench_rank == OTHER)
+        MPI_Send(t->local, 0, MPI_BYTE, other, 0, MPI_COMM_WORLD);
+    else
+        MPI_Recv(t->local, 0, MPI_BYTE, other, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
+void active_rows(void)
+{
+    static const size_t FLOODS[] = { 8, 64, 4 * KIB };
+    transfer_t t = { .local = pages(MIB) };
+    row("call", "64B", "ns", measure_together(call, &t), 1);
+    for (size_t k = 0; k < COUNT(FLOODS); k++) {
+        t.count = (int)FLOODS[k];
+        row("flood", size_name(FLOODS[k]), "ns", measure_together(flood, &t), CALLS);
+    }
+    free(t.local);
+    messages("mailbox", LETTERS, COUNT(LETTERS));
 }
 
 /* The target computes for 100 ms and calls nothing; an operation that starts in that time. */

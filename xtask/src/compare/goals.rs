@@ -20,6 +20,8 @@ pub enum Group {
     Counter,
     /// From one rank to another: channels, two-sided messages.
     Message,
+    /// Active messages and mailboxes.
+    Active,
     Sync,
     /// Eight ranks, more than there are cores.
     Sync8,
@@ -195,6 +197,17 @@ static HERE: &[Row] = &[
     row(Message, "message", "64KiB put_signal", "ns", &[]),
     row(Message, "message", "500KiB", "ns", &[Peer(Source::OpenMpi, 1.0), Peer(Source::Mpich, 1.0), Over("500KiB put_signal", 1.0)]),
     row(Message, "message", "500KiB put_signal", "ns", &[]),
+    // there and back, and one way a thousand times; a sync of an endpoint with nothing in flight
+    row(Active, "call", "64B", "ns", &[LimitTime(1.4), Peer(Source::OpenMpi, 1.67)]),
+    row(Active, "call", "sync", "ns", &[Over("job.sync", 0.2)]),
+    row(Active, "call", "job.sync", "ns", &[]),
+    row(Active, "flood", "8B", "ns", &[]),
+    row(Active, "flood", "64B", "ns", &[AtMost(60.0)]),
+    row(Active, "flood", "4KiB", "ns", &[AtMost(512.0)]),
+    row(Active, "mailbox", "8B", "ns", &[Peer(Source::OpenMpi, 1.0)]),
+    row(Active, "mailbox", "100B", "ns", &[Peer(Source::OpenMpi, 1.0)]),
+    row(Active, "mailbox", "8KiB", "ns", &[Peer(Source::OpenMpi, 1.0)]),
+    row(Active, "mailbox", "1MiB", "ns", &[Peer(Source::OpenMpi, 1.0)]),
     row(Sync, "sync", "2 ranks", "us", &[AtMost(0.1)]),
     // at most 1.3 times the time of one
     row(Sync, "epoch", "1 array", "us", &[]),
@@ -270,11 +283,27 @@ const fn goals(library: Library) -> &'static [Goal] {
     }
 }
 
-/// A put with a signal beside a bare message one way.
+/// A put with a signal beside a bare message one way; a call beside bare messages there and back.
 const fn message(library: Library) -> &'static [Goal] {
     match library {
         Library::Mpich => &[Peer(Source::Mpich, 0.87)],
         Library::OpenMpi => &[Peer(Source::OpenMpi, 0.87)],
+    }
+}
+
+/// Letters of a mailbox beside bare messages.
+const fn letters(library: Library) -> &'static [Goal] {
+    match library {
+        Library::Mpich => &[Peer(Source::Mpich, 0.83)],
+        Library::OpenMpi => &[Peer(Source::OpenMpi, 0.83)],
+    }
+}
+
+/// Letters that share frames beside bare messages.
+const fn flood(library: Library) -> &'static [Goal] {
+    match library {
+        Library::Mpich => &[Peer(Source::Mpich, 5.0)],
+        Library::OpenMpi => &[Peer(Source::OpenMpi, 5.0)],
     }
 }
 
@@ -313,6 +342,12 @@ fn between(library: Library) -> Vec<Row> {
     for op in ["busy_get", "busy_put", "busy_accumulate", "busy_read_inc"] {
         rows.push(row(Remote, op, "8B", "us", UNATTENDED));
     }
+    rows.push(row(Active, "call", "64B", "ns", message(library)));
+    rows.push(row(Active, "flood", "8B", "ns", flood(library)));
+    for shape in ["8B", "100B", "8KiB"] {
+        rows.push(row(Active, "mailbox", shape, "ns", letters(library)));
+    }
+    rows.push(row(Active, "mailbox", "1MiB", "ns", NONE));
     rows.push(row(Lu, "lu_factor", "4096", "GFLOP/s", &[Peer(Source::ScaLapack, 0.95)]));
     rows.push(row(Lu, "lu", "4096", "GFLOP/s", NONE));
     // beyond a program that begins and ends MPI

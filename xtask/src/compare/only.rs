@@ -71,8 +71,8 @@ mod tests {
         assert_eq!(chosen(&["remote"]), ["between_mpich/remote", "between_openmpi/remote"]);
         assert_eq!(chosen(&["element", "sync"]), ["element", "sync"]);
         assert_eq!(chosen(&["lu"]), ["lu", "between_mpich/lu", "between_openmpi/lu"]);
-        assert_eq!(chosen(&["mpi_between"]).len(), 6);
-        assert_eq!(chosen(&["mpi"]).len(), chosen(&["mpi_inside"]).len() + 6);
+        assert_eq!(chosen(&["mpi_between"]).len(), 8);
+        assert_eq!(chosen(&["mpi"]).len(), chosen(&["mpi_inside"]).len() + 8);
         assert!(chosen(&[]).iter().all(|name| !name.starts_with("inside")));
         assert_eq!(chosen(&[]).len() + chosen(&["mpi_inside"]).len(), sections().len());
         assert!("element2".parse::<Only>().is_err());

@@ -41,13 +41,13 @@ pub const NEEDS: &[Need] = &[
 ];
 
 use Group::*;
-const PATCHES: &[Group] = &[Element, Contiguous, Strided, Random, Inflight, Counter, Message, Sync, Sync8, Create, Job];
+const PATCHES: &[Group] = &[Element, Contiguous, Strided, Random, Inflight, Counter, Message, Active, Sync, Sync8, Create, Job];
 const ARRAYS: &[Group] =
     &[Element, Contiguous, Strided, Random, Inflight, Counter, Sync, Sync8, Whole, Transpose, Matmul, Lu, Create, Job, Ghosts];
 const LIMIT: &[Group] =
-    &[Element, Contiguous, Strided, Random, Inflight, Counter, Message, Sync, Sync8, Whole, Transpose, Job, Stencil];
+    &[Element, Contiguous, Strided, Random, Inflight, Counter, Message, Active, Sync, Sync8, Whole, Transpose, Job, Stencil];
 const OURS: &[Group] = &[
-    Element, Contiguous, Strided, Random, Inflight, Counter, Message, Sync, Sync8, Whole, Transpose, Matmul, Create, Job, Ghosts,
+    Element, Contiguous, Strided, Random, Inflight, Counter, Message, Active, Sync, Sync8, Whole, Transpose, Matmul, Create, Job, Ghosts,
 ];
 
 /// No variables of the environment.
@@ -152,8 +152,8 @@ impl Found<'_> {
         let ranks = |program, settings| Way::Ranks { library, program, settings };
         self.add(Source::Us, inside, INSIDE, || Some(ranks(ours_over(BENCH)?, AS_IT_COMES)));
         self.add(Source::SharedMemory, inside, INSIDE, || Some(Way::Alone(ours(BENCH)?)));
-        self.add(Source::Us, between, &[Remote], || Some(ranks(ours_over(BENCH)?, AS_IT_COMES)));
-        self.add(library.source(), between, &[Remote], || Some(ranks(make("rma")?, mpi::BARE)));
+        self.add(Source::Us, between, &[Remote, Active], || Some(ranks(ours_over(BENCH)?, AS_IT_COMES)));
+        self.add(library.source(), between, &[Remote, Active], || Some(ranks(make("rma")?, mpi::BARE)));
         self.add(Source::GlobalArrays, between, &[Remote], || Some(ranks(make("ga")?, mpi::GLOBAL_ARRAYS)));
         self.add(Source::Us, between, &[Lu], || {
             let starts = STARTS.iter().filter(|start| start.group == Lu).collect();

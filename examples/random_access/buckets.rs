@@ -20,7 +20,7 @@ use global_arrays::{
 use crate::{LOOK_AHEAD, stream, table::Table};
 
 /// Updates of a round.
-const ROUND: usize = LOOK_AHEAD / 3;
+pub(crate) const ROUND: usize = LOOK_AHEAD / 3;
 
 /// Updates between the one whose cache line is asked for and the one that is applied.
 const AHEAD: usize = 64;
@@ -48,20 +48,11 @@ impl<'j> Exchange<'j> {
     /// Generates this rank's share of the updates and applies to `part`, which is this rank's, what all ranks generate for it. All
     /// ranks together.
     pub(crate) fn run(&mut self, mut part: OwnedPartMut<'_, u64, Ix1>, progress: impl Fn(u64)) -> Result<(), Error> {
-        let (me, ranks, first) = (self.job.rank(), self.job.size(), self.table.first(self.job.rank()));
-        let (table, share) = (self.table, self.table.share(me));
+        let (me, ranks, table) = (self.job.rank(), self.job.size(), self.table);
+        let share = table.share(me);
         // All shares are equal but for one update, and every rank sends a bucket in every round.
         let rounds = table.updates().div_ceil(ranks as u64).div_ceil(ROUND as u64) as usize;
-        let mut apply = |updates: &[u64]| {
-            let place = |a: u64| table.index(a).wrapping_sub(first);
-            updates.iter().take(AHEAD).for_each(|&a| part.prefetch(place(a)));
-            for (k, &a) in updates.iter().enumerate() {
-                if let Some(&coming) = updates.get(k + AHEAD) {
-                    part.prefetch(place(coming));
-                }
-                part.as_mut_slice().expect("a table without ghost cells")[place(a)] ^= a;
-            }
-        };
+        let mut apply = |updates: &[u64]| apply(&mut part, table, me, updates);
         let mut buckets = vec![Vec::with_capacity(ROUND); ranks];
         let (mut a, mut left) = (stream::at(share.start), share.end - share.start);
         for round in 0..=rounds {
@@ -85,8 +76,21 @@ impl<'j> Exchange<'j> {
     }
 }
 
+/// Applies updates to the part of a rank.
+pub(crate) fn apply(part: &mut OwnedPartMut<'_, u64, Ix1>, table: Table, rank: usize, updates: &[u64]) {
+    let first = table.first(rank);
+    let place = |a: u64| table.index(a).wrapping_sub(first);
+    updates.iter().take(AHEAD).for_each(|&a| part.prefetch(place(a)));
+    for (k, &a) in updates.iter().enumerate() {
+        if let Some(&coming) = updates.get(k + AHEAD) {
+            part.prefetch(place(coming));
+        }
+        part.as_mut_slice().expect("a table without ghost cells")[place(a)] ^= a;
+    }
+}
+
 /// The next updates behind `a`, each in its owner's bucket; returns the last of them.
-fn fill(buckets: &mut [Vec<u64>], table: Table, mut a: u64, count: usize) -> u64 {
+pub(crate) fn fill(buckets: &mut [Vec<u64>], table: Table, mut a: u64, count: usize) -> u64 {
     buckets.iter_mut().for_each(Vec::clear);
     for _ in 0..count {
         a = stream::next(a);

@@ -4,19 +4,21 @@
 //! which the n-th is T[aₙ mod 2ᵐ] ^= aₙ with the numbers of [`stream`]; each rank generates an equal share of them and may hold back
 //! at most 1024; afterwards the stream is run again and at most one word in a hundred may be wrong. Here none may.
 //!
-//! Three ways to do it:
+//! Four ways to do it:
 //!
 //! * `lists`: one-sided; a list of 1024 atomic exclusive-ors at a time by `scatter_op`, which keeps many of them under way. No
 //!   rank waits for another.
 //! * `buckets`: updates go in buckets to the owner of their words, who applies them; see [`buckets`]. It needs no atomic operation:
 //!   the fastest on a quiet machine, and where the network has none. Coalescing by owner is what ARMCI-ODCM §IV-C does
 //!   with 1024 updates (there by accumulate).
+//! * `messages`: the same buckets as active messages; see [`messages`]. No rank waits for another to generate.
 //! * `elements`: one-sided; one fetch-xor for each update.
 //!
 //! The stream runs again without any communication: each rank walks all of it, by the recurrence and not by the jumps that the
 //! ranks began with, and applies what falls into its own part.
 
 mod buckets;
+mod messages;
 mod stream;
 mod table;
 
@@ -57,6 +59,8 @@ struct Arguments {
 enum Way {
     /// In buckets to the owner of the words, who applies them
     Buckets,
+    /// The same as messages
+    Messages,
     /// By lists of atomic operations
     Lists,
     /// By one atomic operation each
@@ -88,6 +92,11 @@ fn rank_main(job: &Job, arguments: &Arguments) -> Result<(), Error> {
             job.sync()?;
             start = job.now();
             job.phase("updates", || words.owner_epoch(|part| exchange.run(part, progress)))??;
+        }
+        Way::Messages => {
+            job.sync()?;
+            start = job.now();
+            job.phase("updates", || words.owner_epoch(|part| messages::run(job, table, part, progress)))??;
         }
         Way::Lists => {
             job.sync()?;

@@ -158,6 +158,21 @@ impl<'env, S> ActiveMessages<'env, S> {
         located(move || self.begin("call_nb", to, kind.named(), &arguments, &[]))
     }
 
+    /// The same with a slice of up to 8 KiB.
+    ///
+    /// # Errors
+    /// Same as [`send`](Self::send); a longer slice.
+    #[track_caller]
+    pub fn call_slice_nb<A: Argument, T: Element, R: Argument>(
+        &mut self,
+        to: usize,
+        kind: Medium<A, T, R>,
+        arguments: A,
+        slice: &[T],
+    ) -> Result<Reply<R>> {
+        located(move || self.begin("call_slice_nb", to, kind.named(), &arguments, payload("call_slice_nb", slice)?))
+    }
+
     /// Handles the messages that are here. Waits only while what handlers sent has no room where it goes.
     ///
     /// # Errors

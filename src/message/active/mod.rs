@@ -17,6 +17,48 @@
 //! Handlers run in calls only. So a rank must not wait for something else, a collective of the job for instance, while another one waits for its
 //! handlers: that is an error, which names both lines.
 //!
+//! # What does not compile
+//!
+//! The state cannot be held across a call, in which handlers have it:
+//! ```compile_fail,E0499
+//! # use global_arrays::{active::{ActiveMessages, Short}, Error};
+//! # const ADD: Short<u64> = Short::new("add");
+//! # fn f(messages: &mut ActiveMessages<'_, u64>) -> Result<(), Error> {
+//! let sum = messages.state();
+//! messages.send(1, ADD, 5)?;
+//! *sum += 1;
+//! # Ok(())
+//! # }
+//! ```
+//! What a handler borrows cannot end before the endpoint:
+//! ```compile_fail,E0597
+//! # use global_arrays::{active::{Handlers, Short}, Error, Job};
+//! # const ADD: Short<u64> = Short::new("add");
+//! # fn f(job: &Job) -> Result<(), Error> {
+//! let messages = {
+//!     let mut sums = [0; 4];
+//!     Handlers::new(&mut sums).on(ADD, |sums, _, value| sums[0] += value).open(job)?
+//! };
+//! messages.close()?;
+//! # Ok(())
+//! # }
+//! ```
+//! A handler sends by its context. The endpoint, which runs it, is not there when it is made:
+//! ```compile_fail,E0425
+//! # use global_arrays::{active::{Handlers, Short}, Error, Job};
+//! # const ADD: Short<u64> = Short::new("add");
+//! # fn f(job: &Job) -> Result<(), Error> {
+//! let mut messages = Handlers::new(0).on(ADD, |_, _, value| _ = messages.send(1, ADD, value)).open(job)?;
+//! # messages.sync()
+//! # }
+//! ```
+//! A handler returns what its kind says:
+//! ```compile_fail,E0308
+//! # use global_arrays::{active::{Handlers, Short}};
+//! const FIND: Short<u64, Option<f64>> = Short::new("find");
+//! let handlers = Handlers::new(0).on(FIND, |_, _, key| key + 1);
+//! ```
+//!
 //! # Source
 //! GASNet's core API, as EXTOLL's conduit implements it: EXTOLL §III-B. Order and polling: ARMCI-Gemini §III.
 

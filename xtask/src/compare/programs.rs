@@ -47,7 +47,8 @@ const ARRAYS: &[Group] =
 const LIMIT: &[Group] =
     &[Element, Contiguous, Strided, Random, Inflight, Counter, Message, Active, Sync, Sync8, Whole, Transpose, Job, Stencil];
 const OURS: &[Group] = &[
-    Element, Contiguous, Strided, Random, Inflight, Counter, Message, Active, Sync, Sync8, Whole, Transpose, Matmul, Create, Job, Ghosts,
+    Element, Contiguous, Strided, Random, Inflight, Counter, Message, Active, Sync, Sync8, Whole, Transpose, Matmul, Create, Job,
+    Ghosts,
 ];
 
 /// No variables of the environment.

@@ -142,11 +142,13 @@ impl Segment {
     }
 
     /// A ring of letters.
+    #[inline]
     pub(crate) fn ring(&self, offset: usize, slots: usize) -> Ring<'_> {
         self.find_ring(offset, slots).unwrap_or_else(|| outside(slots, offset, self.len))
     }
 
     /// The same, of which a peer says that it is there.
+    #[inline]
     pub(crate) fn find_ring(&self, offset: usize, slots: usize) -> Option<Ring<'_>> {
         let at = |place: usize| self.base.as_ptr().wrapping_add(offset + place);
         let first = offset.checked_add(ring::SLOTS)?;

@@ -19,6 +19,7 @@ use crate::{
     comm::{Joined, Quiescence, kit::say::panic_text},
     element::Element,
     error::{Error, Result},
+    memory::ring::MOST_WORDS,
     message::rings::Rings,
     sync::Group,
 };
@@ -43,6 +44,15 @@ impl<S: fmt::Debug> fmt::Debug for ActiveMessages<'_, S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ActiveMessages").field("state", &self.state).finish_non_exhaustive()
     }
+}
+
+/// What was taken from the ring.
+enum Taken {
+    Nothing,
+    /// The answer to the call of this number.
+    Answer(u32),
+    /// Something that is done with.
+    Handled,
 }
 
 /// The answer to a call that was begun by [`ActiveMessages::call_nb`]. One that nobody waits for is kept until the endpoint ends.
@@ -292,11 +302,20 @@ impl<'env, S> ActiveMessages<'env, S> {
         }
         let answer = loop {
             self.rings.check_job("call")?;
-            if let Some(answer) = self.answers.remove(&reply.call) {
-                break answer;
+            if !self.answers.is_empty()
+                && let Some(answer) = self.answers.remove(&reply.call)
+            {
+                break arguments(&answer);
             }
-            if self.serve()? {
-                continue;
+            match self.take()? {
+                // The usual way: it is read where it lies.
+                Taken::Answer(call) if call == reply.call => break arguments(&self.rings.words()[1..]),
+                Taken::Answer(call) => {
+                    self.keep(call);
+                    continue;
+                }
+                Taken::Handled => continue,
+                Taken::Nothing => {}
             }
             if !self.outgoing.queue.is_empty() {
                 self.drain()?;
@@ -306,7 +325,7 @@ impl<'env, S> ActiveMessages<'env, S> {
             self.wait(reply.from, &operation, &|rank| format!("the reply of rank {rank} to \"{}\"", reply.kind))?;
         };
         self.drain()?;
-        arguments(&answer).ok_or_else(|| self.wrong(reply.from, reply.kind))
+        answer.ok_or_else(|| self.wrong(reply.from, reply.kind))
     }
 
     fn become_quiet(&mut self) -> Result<()> {
@@ -366,20 +385,35 @@ impl<'env, S> ActiveMessages<'env, S> {
 
     /// Takes a letter, if one is here, and does what it says.
     fn serve(&mut self) -> Result<bool> {
-        let Some(from) = self.rings.take() else { return Ok(false) };
-        let Self { outgoing, quiescence, verdict, answers, rings, .. } = self;
+        match self.take()? {
+            Taken::Nothing => return Ok(false),
+            Taken::Answer(call) => self.keep(call),
+            Taken::Handled => {}
+        }
+        Ok(true)
+    }
+
+    /// Keeps the answer that was taken last for whoever waits for it.
+    fn keep(&mut self, call: u32) {
+        self.answers.extend(Words::of(&self.rings.words()[1..]).map(|answer| (call, answer)));
+    }
+
+    /// The same, except that an answer is left where it lies.
+    fn take(&mut self) -> Result<Taken> {
+        let Some(from) = self.rings.take() else { return Ok(Taken::Nothing) };
+        let Self { outgoing, quiescence, verdict, rings, .. } = self;
         let letter = rings.words().split_first().filter(|_| from < rings.group().size());
         let Some((head, words)) = letter.map(|(&head, words)| (Head::of(head), words)) else { return Err(self.wrong(from, "")) };
         let right = match (head.kind, words) {
-            (REPLY, words) => {
+            (REPLY, words) if words.len() <= MOST_WORDS => {
                 outgoing.counts[1] += 1;
-                Words::of(words).map(|answer| answers.insert(head.call, answer)).is_some()
+                return Ok(Taken::Answer(head.call));
             }
             (REPORT, &[sent, handled]) => quiescence.report(from, [sent, handled]),
             (VERDICT, &[quiet, _]) => verdict.replace(quiet != 0).is_none(),
-            _ => return self.handle(from, head).map(|()| true),
+            _ => return self.handle(from, head).map(|()| Taken::Handled),
         };
-        if right { Ok(true) } else { Err(self.wrong(from, "")) }
+        if right { Ok(Taken::Handled) } else { Err(self.wrong(from, "")) }
     }
 
     /// Runs the handler of the message that was taken last.
@@ -405,9 +439,15 @@ impl<'env, S> ActiveMessages<'env, S> {
         if !right {
             return Err(self.wrong(from, name));
         }
-        if call != 0 {
-            outgoing.enqueue(Leaving { to: from, words: answer, payload: Box::default() });
+        match (call, outgoing.queue.is_empty()) {
+            (0, true) => return Ok(()),
+            (0, false) => {}
+            (_, true) if rings.send(from, &answer, &[])? => {
+                outgoing.counts[0] += 1;
+                return Ok(());
+            }
+            _ => outgoing.enqueue(Leaving { to: from, words: answer, payload: Box::default() }),
         }
-        if outgoing.queue.is_empty() { Ok(()) } else { self.leave().map(drop) }
+        self.leave().map(drop)
     }
 }

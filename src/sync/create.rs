@@ -13,7 +13,7 @@ use super::{
 use crate::{
     calls::located,
     comm::{
-        engine::{Label, Waiter, chain::one_of},
+        engine::{Waiter, chain::one_of},
         kit::tree::neighbors,
     },
     error::{Error, Result},
@@ -276,7 +276,6 @@ impl Group {
     /// tree, up and down.
     fn meet_by_mail(&self, ranks: &Members, key: u64, words: [u64; 2]) -> Result<[u64; 2]> {
         let (engine, mail) = (self.inner.engine(), &self.inner.job.mail);
-        let label = Label::new("(none)", "creation of a group");
         let me = ranks.member(engine.rank()).unwrap_or(0);
         let (parent, children) = neighbors(me, ranks.len());
         let children: Vec<usize> = children.into_iter().map(|position| ranks.rank(position)).collect();
@@ -291,13 +290,14 @@ impl Group {
             union |= used;
         }
         if let Some(parent) = parent.map(|position| ranks.rank(position)) {
-            mail.send(engine, parent, key, [most, union], &label)?;
             // Whoever the parent waits for is named there.
             let waiter = Creating { parent: self, members: ranks.len(), missing: &[parent], speaks: false };
+            mail.send(engine, parent, key, [most, union], &waiter)?;
             [most, union] = mail.receive(engine, answer, &waiter)?.1;
         }
         for rank in children {
-            mail.send(engine, rank, answer, [most, union], &label)?;
+            let waiter = Creating { parent: self, members: ranks.len(), missing: &[rank], speaks: true };
+            mail.send(engine, rank, answer, [most, union], &waiter)?;
         }
         Ok([most, union])
     }

@@ -55,18 +55,20 @@ impl Mail {
         Mail { offset, position: AtomicU64::new(0), post: Mutex::default() }
     }
 
-    /// Sends words to a rank.
+    /// Sends words to a rank. The waiter says so while its ring is full.
     ///
     /// # Errors
-    /// The end of the job, a timeout, a failed transfer.
-    pub(crate) fn send(&self, engine: &Engine, rank: usize, key: u64, [a, b]: Words, label: &Label) -> Result<()> {
+    /// What the waiter says; a failed transfer.
+    pub(crate) fn send(&self, engine: &Engine, rank: usize, key: u64, [a, b]: Words, waiter: &dyn Waiter) -> Result<()> {
+        let label = Label::new("(mail)", "creation");
         let words = [key, a, b];
         let letter = Letter { from: engine.rank(), words: &words, payload: &[] };
         engine.check(label.operation)?;
-        engine.take_turns(label, || {
+        engine.take_turns(waiter, || {
             let mut post = self.take_in(engine);
             let ring = post.far.entry(rank).or_insert_with(|| engine.ring_of_rank(rank, [self.offset, SLOTS]));
-            engine.append(ring, &letter, label).map(|sent| sent.then_some(())).transpose()
+            // Members fail alike: not because of older puts of one.
+            engine.append_beside(ring, &letter, &label).map(|sent| sent.then_some(())).transpose()
         })?
     }
 
@@ -89,7 +91,9 @@ impl Mail {
             drop(post);
             let segment = engine.own_segment();
             let (word, stamp) = segment.ring(self.offset, SLOTS).stamp(position);
-            engine.wait_word(word, waiter, |seen| seen == stamp)?;
+            // Another thread of the rank may take it in.
+            let is_taken = || self.position.load(Ordering::Relaxed) != position;
+            engine.wait_word(word, waiter, |seen| seen == stamp || is_taken())?;
         }
     }
 

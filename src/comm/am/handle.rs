@@ -177,7 +177,8 @@ impl<W: Wire> Endpoint<W> {
     /// Appends a letter to a ring of a rank that this one answers for; while that is full, it is held here.
     fn take_letter(&mut self, from: usize, record: &Record<'_>) -> Result<Handled> {
         let Some([offset, slots, _]) = record.words() else { return Ok(Handled::Wrong) };
-        let (part, origin, whole) = (bytemuck::cast_slice(record.payload), record.words[2], record.aux == 0);
+        let Ok(part) = bytemuck::try_cast_slice(record.payload) else { return Ok(Handled::Wrong) };
+        let (origin, whole) = (record.words[2], record.aux == 0);
         let letter = &mut self.peer(from).letter;
         if letter.len() + part.len() > LONGEST_LETTER {
             return Ok(Handled::Wrong);

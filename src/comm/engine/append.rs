@@ -6,14 +6,19 @@
 //! | else, where the network appends | it carries the letter; see below |
 //! | else | compare and swap on the tail reserves slots, and a put carries the letter with its stamp as the signal |
 //!
-//! A letter comes whole, behind everything that its writer put at that rank before.
+//! A letter comes whole, behind everything that its writer put at that rank before. It is a put like any other: after the next fence it is in the
+//! ring, or held for it, so it never lands in memory that is used again.
 //!
 //! The network takes letters for a full ring too, and holds them. So a writer wants to hear now and then that a letter is in the ring, and sends no
 //! more than [`WINDOW`] bytes that it has not heard of. Between two ranks no more is held.
 
 use std::{cell::Cell, ptr::NonNull};
 
-use super::{Engine, Label, Road, Waiter, lasting::TURN, requests::RequestId};
+use super::{
+    Engine, Label, Road, Waiter,
+    lasting::TURN,
+    requests::{Direction, RequestId},
+};
 use crate::{
     comm::{Atomic, AtomicOp, Operation, Remote, RingPlace, SignalOp, SignalWord, Token},
     error::Error,
@@ -25,6 +30,8 @@ use crate::{
 
 /// Bytes of letters that the network may carry or hold for one writer and ring: two of the longest.
 const WINDOW: usize = (16 << 10) + 256;
+/// Looks of a wait that is too short to be seen by others.
+const SHORT: u32 = 100;
 /// Bytes behind a letter that the writer wanted to hear of, from which it wants to hear of another one.
 const ASKED: usize = WINDOW / 4;
 
@@ -79,17 +86,26 @@ impl Engine {
         FarRing::new(rank, place, base.map(|base| self.segment_at(base)), road)
     }
 
-    /// Appends a letter to a ring; false if that has no room. On return the letter's memory may be used again.
+    /// Appends a letter to a ring, behind what this rank put there; false if that has no room. On return the letter's memory may be used
+    /// again.
     #[inline]
     pub(crate) fn append(&self, ring: &mut FarRing, letter: &Letter<'_>, label: &Label) -> Result<bool, Error> {
+        if self.near(ring).is_none() {
+            // Here, and not behind the reservation: slots without a stamp would block the ring.
+            self.behind_puts(ring.rank, label)?;
+        }
+        self.append_beside(ring, letter, label)
+    }
+
+    /// The same, whatever became of puts.
+    #[inline]
+    pub(crate) fn append_beside(&self, ring: &mut FarRing, letter: &Letter<'_>, label: &Label) -> Result<bool, Error> {
         if let Some(segment) = self.near(ring) {
             let mapped = segment.ring(ring.offset, ring.slots);
             let Ok(position) = mapped.reserve(&mut ring.head, letter.slots()) else { return Ok(false) };
             mapped.write(position, letter);
             return Ok(true);
         }
-        // Here, and not behind the reservation: slots without a stamp would block the ring.
-        self.behind_puts(ring.rank, label)?;
         if self.capabilities.native.append {
             return self.append_by_network(ring, letter, label);
         }
@@ -121,6 +137,8 @@ impl Engine {
         let place = RingPlace { at: Remote { rank: ring.rank, offset: ring.offset }, slots: ring.slots };
         // SAFETY: the ring is committed, and the letter is copied.
         let _ = unsafe { self.conduit.issue(&Operation::Append { ring: place, letter: *letter }, token) };
+        let call = self.begin_unordered(label.clone());
+        self.lock().put_begins(&call, ring.rank, Direction::Put);
         Ok(true)
     }
 
@@ -134,6 +152,17 @@ impl Engine {
             table.end(request)?;
         }
         Ok(is_in)
+    }
+
+    /// Looks whether the letter is in the ring that the writer wants to hear of. `surely`: the word of it may be on its way; so the ring's
+    /// rank is asked something, whose answer comes behind that. A wait that others see looks like this.
+    fn look_for_word(&self, ring: &mut FarRing, surely: bool, label: &Label) -> Result<Option<()>, Error> {
+        if surely {
+            let (tail, nothing) = (Remote { rank: ring.rank, offset: ring.offset + ring::TAIL }, AtomicOp::Add);
+            let ask = Atomic { op: nothing, width: size_of::<u64>(), operand: 0, comparand: 0 };
+            self.atomic(Road::Network, tail, ask, label)?;
+        }
+        self.has_heard(ring).map(|heard| heard.then_some(()))
     }
 
     /// A writer sends no more letters.
@@ -173,9 +202,13 @@ impl Engine {
             return self.wait_any_word(waiter, || (otherwise() || has_room()).then_some(()));
         }
         if self.capabilities.native.append {
+            let mut looks = 0;
             return self.take_turns(waiter, || match otherwise() {
                 true => Some(Ok(())),
-                false => self.has_heard(ring).map(|heard| heard.then_some(())).transpose(),
+                false => {
+                    looks += 1;
+                    self.look_for_word(ring, looks > SHORT, label).transpose()
+                }
             })?;
         }
         self.take_turns(waiter, || match otherwise() {
@@ -242,13 +275,19 @@ mod tests {
     };
 
     use super::*;
-    use crate::comm::testing::{Call, Fake};
+    use crate::comm::{
+        Event,
+        testing::{Call, Fake},
+    };
 
-    /// A writer hears that letters are in the ring before the network has more than a window of them; and no fence waits for that.
+    /// A writer hears that letters are in the ring before the network has more than a window of them. A fence flushes them, and does not wait for
+    /// more.
     #[test]
     fn the_network_carries_a_window_of_letters() {
         let (carried, asked): (Arc<AtomicUsize>, Arc<std::sync::Mutex<Option<Token>>>) = Default::default();
         let (sent, wants) = (carried.clone(), asked.clone());
+        let flushes: Arc<AtomicUsize> = Arc::default();
+        let flushed = flushes.clone();
         let mut fake = Fake::new(move |call| {
             if let Call::Append(bytes, token) = call {
                 sent.fetch_add(bytes, Ordering::SeqCst);
@@ -256,7 +295,9 @@ mod tests {
                     assert_eq!(wants.lock().unwrap().replace(token), None);
                 }
             }
-            None
+            let Call::Flush(token) = call else { return None };
+            flushed.fetch_add(1, Ordering::SeqCst);
+            Some(Event::RemoteDone(token))
         });
         fake.capabilities.native.append = true;
         fake.capabilities.order.put_put = true;
@@ -274,6 +315,7 @@ mod tests {
         assert!((WINDOW / 2..=WINDOW).contains(&carried.load(Ordering::SeqCst)), "{carried:?}");
         assert_eq!(at_once(&engine, &[0; 8]), 0);
         engine.fence(None, &label).unwrap();
+        assert_eq!(flushes.load(Ordering::SeqCst), 1);
         let token = asked.lock().unwrap().take().unwrap();
         engine.lock().complete(token, |_| {});
         // The longest letters too.

@@ -76,8 +76,9 @@ pub(super) enum FlightKind {
 }
 
 impl FlightKind {
+    /// Returns true if a flush waits for it.
     pub(super) fn is_put(&self) -> bool {
-        matches!(self, FlightKind::Put(_))
+        matches!(self, FlightKind::Put(_) | FlightKind::Append(_))
     }
 }
 
@@ -296,7 +297,8 @@ impl Flight {
     /// Completes it. Returns what to report.
     pub(super) fn done(&self, fabric: &Fabric) -> Option<Event> {
         match (&self.memory, self.kind) {
-            (_, FlightKind::Atomic(_) | FlightKind::Append(_)) => Some(Event::Value(self.token, self.value)),
+            (_, FlightKind::Atomic(_)) => Some(Event::Value(self.token, self.value)),
+            (_, FlightKind::Append(_)) => (self.token != Token::NOBODY).then_some(Event::Value(self.token, 0)),
             (Memory::Lent(local), FlightKind::Get) if !self.hollow => {
                 // SAFETY: the issuer promised the source; its own memory is writable until it is given up. The copy is as long.
                 unsafe {

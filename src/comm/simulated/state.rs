@@ -42,8 +42,8 @@ pub(super) struct WorldState {
     pub(super) model: Model,
     pub(super) ranks: Vec<RankState>,
     pub(super) flights: Slab<Flight>,
-    /// Letters that have arrived, for rings that are full.
-    pub(super) held: HeldLetters<u64>,
+    /// Letters that have arrived, for rings that are full: the sender, the owner of the ring.
+    pub(super) held: HeldLetters<(usize, usize, Token)>,
     /// The rank whose turn is next, if a rank has found that out.
     pub(super) next: Option<usize>,
     /// Ranks whose bodies have not ended.
@@ -431,10 +431,15 @@ impl WorldState {
                 }
             }
             FlightKind::Append(slots) => {
-                let (offset, packed) = (flight.offset(), flight.take_letter());
-                self.ranks[from].flying -= 1;
-                let appended = self.held.append(&self.fabric, (to, offset, slots), &packed, id);
-                self.appended(appended.flatten());
+                let (offset, packed, token) = (flight.offset(), flight.take_letter(), flight.token);
+                self.events.add(flight.message.answered, from, Happens::Done(id));
+                match self.held.append(&self.fabric, (to, offset, slots), &packed, (from, to, token)) {
+                    Some(Some(_)) => {}
+                    // It is reported when it is in the ring.
+                    Some(None) => flight.token = Token::NOBODY,
+                    None => _ = self.fabric.end(Some(from), "sent a letter that cannot be"),
+                }
+                self.touched(to);
             }
         }
     }
@@ -443,21 +448,13 @@ impl WorldState {
     pub(super) fn deliver_held(&mut self) {
         if !self.held.is_empty() {
             let mut appended = Vec::new();
-            self.held.deliver(&self.fabric, |id| appended.push(id));
-            self.appended(appended);
-        }
-    }
-
-    /// Letters are in their rings.
-    fn appended(&mut self, letters: impl IntoIterator<Item = u64>) {
-        for id in letters {
-            let Some(flight) = self.flights.get(id) else { continue };
-            let (from, to, answered) = (flight.message.issuer(), flight.message.target(), flight.message.answered);
-            match flight.token {
-                Token::NOBODY => drop(self.flights.remove(id)),
-                _ => self.events.add(answered.max(self.now), from, Happens::Done(id)),
+            self.held.deliver(&self.fabric, |sender| appended.push(sender));
+            for (from, to, token) in appended {
+                if token != Token::NOBODY {
+                    self.tell(from, Event::Value(token, 0));
+                }
+                self.touched(to);
             }
-            self.touched(to);
         }
     }
 
@@ -467,7 +464,7 @@ impl WorldState {
             return self.tell_adapters(|adapters, now, wishes| adapters.answered(now, number, wishes));
         }
         let issuer = &mut self.ranks[flight.message.issuer()];
-        issuer.flying -= usize::from(!matches!(flight.kind, FlightKind::Append(_)));
+        issuer.flying -= 1;
         issuer.lent -= usize::from(flight.is_lent());
         if flight.kind.is_put() {
             let unanswered = self.ranks[flight.message.issuer()].puts.meet(flight.message.target());

@@ -143,15 +143,17 @@ pub(super) fn connect<T: Element, O: Ends<OutletEnd<T>>, I: Ends<InletEnd<T>>>(
     // Letters of this creation, by its place among the group's agreements.
     let creation = fingerprint(&[inner.key, u64::from(inner.sequence.load(Ordering::Relaxed))]);
     let label = Label::new("(channels)", "creation of channels");
-    let mail = |member, key: &[u64], [a, b]: [usize; 2]| {
-        inner.job.mail.send(engine, inner.rank_of(member), fingerprint(key), [a as u64, b as u64], &label)
+    let mail = |member, tag, key: &[u64], [a, b]: [usize; 2]| {
+        let rank = inner.rank_of(member);
+        let waiting = Waiting { group, sends: true, creates: true, peers: &[Peer { rank, tag }] };
+        inner.job.mail.send(engine, rank, fingerprint(key), [a as u64, b as u64], &waiting)
     };
     let receive = |member, tag, key: &[u64]| {
         let waiting = Waiting { group, sends: false, creates: true, peers: &[Peer { rank: inner.rank_of(member), tag }] };
         inner.job.mail.receive(engine, fingerprint(key), &waiting).map(|(_, [a, b])| [a as usize, b as usize])
     };
     for (number, end) in outlets.iter().enumerate() {
-        mail(end.member, &[creation, 0, me, end.member as u64, end.tag], [number, end.most])?;
+        mail(end.member, end.tag, &[creation, 0, me, end.member as u64, end.tag], [number, end.most])?;
     }
     let partners = inlets.iter().map(|end| receive(end.member, end.tag, &[creation, 0, end.member as u64, me, end.tag]));
     let partners = partners.collect::<Result<Vec<_>>>()?;
@@ -195,7 +197,7 @@ pub(super) fn connect<T: Element, O: Ends<OutletEnd<T>>, I: Ends<InletEnd<T>>>(
         words += layout.words(0, 1);
         data += layout.data(most);
         receiving.push(Inlet::new(end));
-        mail(member, &[creation, 1, member as u64, me, tag], place)?;
+        mail(member, tag, &[creation, 1, member as u64, me, tag], place)?;
     }
     let mut sending = Vec::with_capacity(outlets.len());
     for (number, &OutletEnd { member, tag, most, .. }) in outlets.iter().enumerate() {

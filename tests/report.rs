@@ -2,7 +2,11 @@
 
 use std::{fs, path::PathBuf};
 
-use global_arrays::{prelude::*, simulation::Work};
+use global_arrays::{
+    active::{Handlers, Short},
+    prelude::*,
+    simulation::Work,
+};
 use serde_json::Value;
 
 /// A file of a test.
@@ -83,6 +87,24 @@ fn a_trace_has_the_calls_of_all_ranks_with_their_waits_and_lines() {
             };
             assert!(events.iter().any(|call| lies_inside(&call)), "{network}: {wait}");
         }
+    }
+}
+
+/// A handler is a phase of its own.
+#[test]
+fn a_trace_has_handlers_by_their_names() {
+    const TELL: Short<u64> = Short::new("tell");
+    let file = Written::new("handlers.json");
+    let body = |job: &Job| {
+        let mut sums = Handlers::new(0).on(TELL, |sum, _, value| *sum += value).open(job)?;
+        sums.send(1 - job.rank(), TELL, 3)?;
+        sums.close().map(drop)
+    };
+    Launch::new().ranks(2).network("threads").trace(&file.0).run(body).unwrap();
+    let trace = file.json();
+    for rank in 0..2 {
+        let is_told = |event: &&Value| event["tid"] == rank && event["cat"] == "phase" && event["name"] == "tell";
+        assert_eq!(trace["traceEvents"].as_array().unwrap().iter().filter(is_told).count(), 1, "{trace}");
     }
 }
 

@@ -9,7 +9,10 @@ use std::{
     },
 };
 
-use global_arrays::prelude::*;
+use global_arrays::{
+    active::{Handlers, Short},
+    prelude::*,
+};
 
 /// Bytes that this process has allocated and not freed.
 static BYTES: AtomicI64 = AtomicI64::new(0);
@@ -46,7 +49,9 @@ struct Cost {
 }
 
 /// When it is looked at.
-const MOMENTS: [&str; 3] = ["after a sync", "with groups of ranges", "with a group of a list"];
+const MOMENTS: [&str; 4] = ["after a sync", "with groups of ranges", "with a group of a list", "with messages between neighbors"];
+
+const VALUE: Short<u64> = Short::new("value");
 
 fn resident() -> u64 {
     let words = fs::read_to_string("/proc/self/statm").expect("the memory of this process");
@@ -66,9 +71,9 @@ fn before() -> i64 {
     }
 }
 
-/// Of a job whose ranks make groups of every second rank, a group of all but one, and an array of each.
-fn costs(network: &str, split: Option<usize>, ranks: usize) -> [Cost; 3] {
-    let costs = Mutex::new([Cost::default(); 3]);
+/// Of a job whose ranks make groups of every second rank, a group of all but one, an array of each, and an endpoint that sends to neighbors.
+fn costs(network: &str, split: Option<usize>, ranks: usize) -> [Cost; 4] {
+    let costs = Mutex::new([Cost::default(); 4]);
     let (heap, pages) = (before(), resident());
     let measure = |job: &Job, moment: usize| {
         job.sync()?;
@@ -93,6 +98,13 @@ fn costs(network: &str, split: Option<usize>, ranks: usize) -> [Cost; 3] {
         let b = others.as_ref().map(|others| GlobalArray1::<u64>::builder(others, [size]).zeros().create());
         let b = b.transpose()?;
         measure(job, 2)?;
+        let mut sums = Handlers::new(0).room(8 << 10).on(VALUE, |sum, _, value| *sum += value).open(job)?;
+        for neighbor in [rank + 1, rank + size - 1] {
+            sums.send(neighbor % size, VALUE, 1)?;
+        }
+        sums.sync()?;
+        measure(job, 3)?;
+        assert_eq!(sums.close()?, 2);
         drop((a, b));
         Ok::<(), Error>(())
     };

@@ -229,6 +229,12 @@ pub(crate) fn phase<R>(name: &'static str, body: impl FnOnce() -> R) -> R {
     body()
 }
 
+/// Runs a handler of the program inside a call: a phase of its own, by its name.
+#[inline]
+pub(crate) fn handler<R>(name: &'static str, body: impl FnOnce() -> R) -> R {
+    if records() { program(|| phase(name, body)) } else { body() }
+}
+
 /// The program has declared some computing, and the virtual time of that has passed in `compute`.
 pub(crate) fn work(compute: impl FnOnce()) {
     let begin = if records() { with(|recorder| (recorder.clock)()) } else { None };

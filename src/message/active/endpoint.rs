@@ -429,7 +429,8 @@ impl<'env, S> ActiveMessages<'env, S> {
         let mut answer = Head { kind: REPLY, bytes: 0, call }.with(&());
         let mut context = Context { from, members, outgoing };
         let payload = &bytes_of(payload)[..usize::from(bytes)];
-        let ran = catch_unwind(AssertUnwindSafe(|| record::program(|| run(state, &mut context, words, payload, &mut answer))));
+        let ran =
+            catch_unwind(AssertUnwindSafe(|| record::handler(name, || run(state, &mut context, words, payload, &mut answer))));
         let right = ran.unwrap_or_else(|panic| {
             let (rank, text) = (rings.group().inner.rank_of(from), panic_text(&*panic));
             let cause = format!("panicked in handler \"{name}\" of a message of rank {rank}: {text}");

@@ -16,8 +16,8 @@ use crate::{
     sync::{Group, Op, fingerprint, text_fingerprint},
 };
 
-/// Fewest slots: the longest message fits twice.
-const FEWEST: usize = 256;
+/// Fewest slots: the longest message fits twice. Without slices, a few messages of one slot.
+const FEWEST: [usize; 2] = [16, 256];
 
 /// What a handler knows of its message, and how it sends.
 pub struct Context<'a> {
@@ -105,6 +105,7 @@ pub struct Handlers<'env, S> {
     kinds: Vec<Named>,
     run: Vec<Run<'env, S>>,
     slots: usize,
+    has_slices: bool,
 }
 
 impl<S> fmt::Debug for Handlers<'_, S> {
@@ -116,18 +117,18 @@ impl<S> fmt::Debug for Handlers<'_, S> {
 impl<'env, S> Handlers<'env, S> {
     /// No handlers yet; `state` is what they will have by `&mut`.
     pub fn new(state: S) -> Self {
-        Handlers { state, kinds: Vec::new(), run: Vec::new(), slots: SLOTS }
+        Handlers { state, kinds: Vec::new(), run: Vec::new(), slots: SLOTS, has_slices: false }
     }
 
-    /// Bytes of the ring in which messages of all members wait for this one: the next power of two, 32 KiB at least, the same on all members. The
-    /// default is 64 KiB.
+    /// Bytes of the ring in which messages of all members wait for this one: the next power of two, the same on all members. The default is 64
+    /// KiB, the least 2 KiB, or 32 KiB with messages that carry slices.
     #[must_use]
     pub fn room(mut self, bytes: usize) -> Self {
-        self.slots = (bytes / SLOT).clamp(FEWEST, usize::MAX >> 8).next_power_of_two();
+        self.slots = (bytes / SLOT).clamp(1, usize::MAX >> 8).next_power_of_two();
         self
     }
 
-    /// What is done with messages of a kind. What the handler returns is the answer to a [`call`](ActiveMessages::call).
+    /// What is done with messages of a kind, whose name shows in statistics and traces as a phase. What the handler returns is the answer to a [`call`](ActiveMessages::call).
     #[must_use]
     pub fn on<A: Argument, R: Argument>(
         self,
@@ -147,10 +148,11 @@ impl<'env, S> Handlers<'env, S> {
     /// The same for messages that carry a slice.
     #[must_use]
     pub fn on_slice<A: Argument, T: Element, R: Argument>(
-        self,
+        mut self,
         kind: Medium<A, T, R>,
         mut handler: impl FnMut(&mut S, &mut Context<'_>, A, &[T]) -> R + 'env,
     ) -> Self {
+        self.has_slices = true;
         self.register(
             kind.named(),
             Box::new(move |state, context, words, bytes, answer| {
@@ -179,7 +181,8 @@ impl<'env, S> Handlers<'env, S> {
             let kinds = fingerprint(&texts.collect::<Vec<_>>());
             let name = |k: usize| self.kinds[k].name;
             let twice = (0..self.kinds.len()).find(|&k| (0..k).any(|other| name(other) == name(k))).map(name);
-            let rings = Rings::open(group, Op::ActiveMessages, "send", self.slots, kinds)?;
+            let slots = self.slots.max(FEWEST[usize::from(self.has_slices)]);
+            let rings = Rings::open(group, Op::ActiveMessages, "send", slots, kinds)?;
             if let Some(name) = twice {
                 return Err(Error::argument("open", format_args!("two handlers for messages \"{name}\"")));
             }

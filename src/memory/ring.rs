@@ -12,8 +12,8 @@
 //! The stamp of a slot that is not a letter's first is of an earlier lap or zero, never what the reader waits for. So nothing is reset.
 //!
 //! A processor that appends for a rank of another machine keeps the letter while the ring is full, and `held` counts such letters: the reader
-//! knows that more is to come. A reader that reads no more gives away all slots for ever, and waits until no letter is held. Writers of before
-//! then write into slots that nobody reads.
+//! knows that more is to come. Such a letter comes before those of writers that have to look at `head`. A reader that leaves closes the ring:
+//! there is always room then, and it waits until no letter is held. What comes later goes into slots that nobody reads.
 //!
 //! A writer that dies between reservation and stamp blocks the ring, and ends the job anyhow.
 
@@ -45,7 +45,7 @@ pub(super) struct End {
     held: AtomicU64,
 }
 
-/// Where the reader of a ring is that reads no more: there is always room.
+/// The reader's position in a closed ring, in which there is always room.
 const CLOSED: u64 = 1 << 63;
 
 #[repr(C, align(128))]
@@ -164,9 +164,19 @@ impl<'a> Ring<'a> {
     /// Reserves slots; `seen` is what the writer has seen of `head`.
     #[inline]
     pub(crate) fn reserve(&self, seen: &mut u64, slots: usize) -> Result<u64, Full> {
+        self.reserve_if(slots, |tail| self.has_room(seen, tail, slots))
+    }
+
+    /// The same for a processor that holds letters, or may.
+    pub(crate) fn reserve_for_held(&self, slots: usize) -> Result<u64, Full> {
+        self.reserve_if(slots, |tail| self.fits(self.head.position.load(Ordering::Acquire), tail, slots))
+    }
+
+    #[inline]
+    fn reserve_if(&self, slots: usize, mut has_room: impl FnMut(u64) -> bool) -> Result<u64, Full> {
         let mut tail = self.tail.load(Ordering::Relaxed);
         loop {
-            if !self.has_room(seen, tail, slots) {
+            if !has_room(tail) {
                 return Err(Full);
             }
             // What was read of the slots before they were freed was read before `head` was stored, which `seen` followed.
@@ -180,12 +190,21 @@ impl<'a> Ring<'a> {
     /// Returns true if slots from a position on are free.
     #[inline]
     pub(crate) fn has_room(&self, seen: &mut u64, tail: u64, slots: usize) -> bool {
-        let fits = |head: u64| tail + slots as u64 <= head + self.slots.len() as u64;
-        if !fits(*seen) {
+        if !self.fits(*seen, tail, slots) {
             // Acquire pairs with the reader's Release in `free`.
-            *seen = self.head.position.load(Ordering::Acquire);
+            let head = self.head.position.load(Ordering::Acquire);
+            // Or else a long letter might never find enough slots at once.
+            if self.is_held() && head != CLOSED {
+                return false;
+            }
+            *seen = head;
         }
-        fits(*seen)
+        self.fits(*seen, tail, slots)
+    }
+
+    #[inline]
+    fn fits(&self, head: u64, tail: u64, slots: usize) -> bool {
+        tail + slots as u64 <= head + self.slots.len() as u64
     }
 
     /// Where the next letter would begin.
@@ -201,12 +220,11 @@ impl<'a> Ring<'a> {
 
     /// Reserves slots for a letter, or counts it as held.
     pub(crate) fn reserve_or_hold(&self, slots: usize) -> Result<u64, Full> {
-        let reserve = || self.reserve(&mut 0, slots);
-        reserve().or_else(|Full| {
+        self.reserve_for_held(slots).or_else(|Full| {
             self.hold();
             // Pairs with that of `close`: either the reader sees that a letter is held, or this writer that there is room.
             fence(Ordering::SeqCst);
-            reserve().inspect(|_| self.is_held_no_more())
+            self.reserve_for_held(slots).inspect(|_| self.is_held_no_more())
         })
     }
 
@@ -275,7 +293,7 @@ impl<'a> Ring<'a> {
         self.head.position.store(position, Ordering::Release);
     }
 
-    /// Frees all slots for ever. The ring's memory may be used again when no letter [`is_held`](Self::is_held), and no writer begins.
+    /// Closes the ring. Its memory may be used again when no letter [`is_held`](Self::is_held) and its writers have ended.
     pub(crate) fn close(&self) {
         self.free(CLOSED);
         fence(Ordering::SeqCst);
@@ -367,11 +385,16 @@ mod tests {
         assert!((0..4).all(|_| push(ring, &mut seen, &letter) == Ok(())));
         assert_eq!(ring.reserve_or_hold(1), Err(Full));
         assert!(ring.is_held());
+        // A letter that is held comes before others.
+        ring.free(2);
+        assert_eq!((push(ring, &mut seen, &letter), ring.reserve_for_held(3)), (Err(Full), Err(Full)));
+        assert_eq!(ring.reserve_for_held(1), Ok(4));
+        ring.write(4, &letter);
         // All was read, but more is to come.
-        ring.free(4);
-        assert!(!ring.is_clear(4));
+        ring.free(5);
+        assert!(!ring.is_clear(5));
         ring.close();
-        for position in 4..40 {
+        for position in 5..40 {
             assert_eq!(ring.reserve_or_hold(1), Ok(position));
             ring.write(position, &letter);
         }
@@ -507,7 +530,7 @@ mod loom_models {
         model(&[2, 2], 2);
     }
 
-    /// A letter is held before the reader looks whether one is, or finds room for ever.
+    /// Either the reader that closes the ring sees that a letter is held, or the letter finds room.
     #[test]
     fn nothing_is_held_behind_the_back_of_a_reader_that_leaves() {
         loom::model(|| {

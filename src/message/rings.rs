@@ -30,10 +30,8 @@ pub(super) struct Rings {
     freed: u64,
     /// The letter that was taken last.
     came: Vec<u64>,
-    /// The rings that it has written to, their numbers by members, and the member and the number that came last.
-    far: Vec<FarRing>,
-    numbers: FxHashMap<usize, usize>,
-    last: (usize, usize),
+    /// The rings that it has written to.
+    far: FxHashMap<usize, FarRing>,
     label: Label,
 }
 
@@ -49,18 +47,7 @@ impl Rings {
         // Nobody writes before all rings are empty.
         group.agree_values(op, kinds, 0, 0, 0)?;
         let label = Label::new("(messages)", operation);
-        Ok(Rings {
-            block,
-            slots,
-            near,
-            position: 0,
-            freed: 0,
-            came: Vec::new(),
-            far: Vec::new(),
-            numbers: FxHashMap::default(),
-            last: (0, 0),
-            label,
-        })
+        Ok(Rings { block, slots, near, position: 0, freed: 0, came: Vec::new(), far: FxHashMap::default(), label })
     }
 
     pub(super) fn group(&self) -> &Group {
@@ -106,18 +93,13 @@ impl Rings {
 
     #[inline]
     fn with<R>(&mut self, to: usize, act: impl FnOnce(&Engine, &mut FarRing, &Label) -> R) -> R {
-        let Rings { block, slots, near, far, last, label, .. } = self;
+        let Rings { block, slots, near, far, label, .. } = self;
         let inner = &*block.group.inner;
-        if last.0 != to || far.is_empty() {
-            let at = far.len();
-            last.1 = *self.numbers.entry(to).or_insert(at);
-            if last.1 == at {
-                let segment = if to == block.group.member() { Some(*near) } else { inner.segments.of(to) };
-                far.push(FarRing::new(inner.rank_of(to), [block.offset, *slots], segment, inner.word_road(to)));
-            }
-            last.0 = to;
-        }
-        act(inner.engine(), &mut far[last.1], label)
+        let ring = far.entry(to).or_insert_with(|| {
+            let segment = if to == block.group.member() { Some(*near) } else { inner.segments.of(to) };
+            FarRing::new(inner.rank_of(to), [block.offset, *slots], segment, inner.word_road(to))
+        });
+        act(inner.engine(), ring, label)
     }
 
     fn ring(&self) -> Ring<'_> {
@@ -186,7 +168,7 @@ impl Rings {
 impl Drop for Rings {
     fn drop(&mut self) {
         let engine = self.block.group.inner.engine();
-        self.far.iter().for_each(|ring| engine.forget_ring(ring));
+        self.far.values().for_each(|ring| engine.forget_ring(ring));
         engine.close_ring(self.ring());
     }
 }

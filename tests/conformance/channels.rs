@@ -162,7 +162,7 @@ pub(crate) fn any(job: &Job) -> Result<(), Error> {
             assert_eq!(*inlet.wait()?, message(other, me, 0, number, number % 5));
         }
     }
-    // Without rounds: nobody waits, because who does may have a message that found no slot, and another one wait for it.
+    // Without rounds. Nobody waits: a rank that waits may still have a message that found no slot, and another rank may wait for that one.
     let (mut put, mut read) = (vec![MESSAGES; size], vec![MESSAGES; size]);
     while put.iter().chain(&read).any(|&count| count < 2 * MESSAGES) {
         for (other, out) in outlets.iter_mut().enumerate() {

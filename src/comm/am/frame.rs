@@ -24,7 +24,7 @@ pub(in crate::comm) const MOST_RANKS: usize = 1 << (u32::BITS - PAYLOAD_BITS);
 /// Flag: the frame counts against the sender's credit and is to be acknowledged.
 const CREDIT: u64 = 1;
 
-/// The origin of a letter whose sender is told nothing.
+/// The origin of a letter that needs no answer.
 pub(in crate::comm) const NO_ORIGIN: u64 = u64::MAX;
 
 /// Most levels around a run that a record can carry.
@@ -58,7 +58,7 @@ pub(in crate::comm) enum RecordKind {
     LongFrame = 11,
     /// origin: answer by `Value` when everything before was done.
     Flush = 12,
-    /// offset, slots, origin, or a value that is none's; aux: 1 if more of the letter follows; payload: append it to the ring.
+    /// offset, slots, origin or [`NO_ORIGIN`]; aux: 1 if more of the letter follows; payload: append it to the ring.
     Append = 13,
     /// rank; payload says why the job ended.
     End = 14,

@@ -20,11 +20,8 @@ use crate::{
         engine::addition,
         node::{Note, What},
     },
-    memory::{numeric::Numeric, word::WaitWord},
+    memory::{numeric::Numeric, ring::SLOT, word::WaitWord},
 };
-
-/// Words of a letter that no ring may have room for.
-const LONGEST_LETTER: usize = 1 << 20;
 
 /// Answers that have not left, before bytes that others ask for wait.
 const CROWD: usize = 1024;
@@ -180,7 +177,7 @@ impl<W: Wire> Endpoint<W> {
         let Ok(part) = bytemuck::try_cast_slice(record.payload) else { return Ok(Handled::Wrong) };
         let (origin, whole) = (record.words[2], record.aux == 0);
         let letter = &mut self.peer(from).letter;
-        if letter.len() + part.len() > LONGEST_LETTER {
+        if size_of::<u64>() * (letter.len() + part.len()) > slots.saturating_mul(SLOT) {
             return Ok(Handled::Wrong);
         }
         let letter = if whole && letter.is_empty() {
@@ -196,7 +193,8 @@ impl<W: Wire> Endpoint<W> {
         self.signaled = true;
         match self.held.append(self.segments.fabric(), (local, offset, slots), &letter, (from, origin)) {
             None => Ok(Handled::Wrong),
-            Some(appended) => self.tell_appended(appended).map(|()| Handled::Done),
+            Some(true) => self.tell_appended([(from, origin)]).map(|()| Handled::Done),
+            Some(false) => Ok(Handled::Done),
         }
     }
 

@@ -154,8 +154,8 @@ impl Engine {
         Ok(is_in)
     }
 
-    /// Looks whether the letter is in the ring that the writer wants to hear of. `surely`: the word of it may be on its way; so the ring's
-    /// rank is asked something, whose answer comes behind that. A wait that others see looks like this.
+    /// Looks whether the letter is in the ring that the writer wants to hear of. To look `surely` is to ask the ring's rank something first: word of
+    /// the letter that is on its way comes before the answer. The looks of a wait that is published are such looks.
     fn look_for_word(&self, ring: &mut FarRing, surely: bool, label: &Label) -> Result<Option<()>, Error> {
         if surely {
             let (tail, nothing) = (Remote { rank: ring.rank, offset: ring.offset + ring::TAIL }, AtomicOp::Add);

@@ -13,7 +13,7 @@ use crate::memory::{
 /// Where a ring is: its owner's number on the machine, its first byte, its slots.
 pub(crate) type NearRing = (usize, usize, usize);
 
-/// Letters that wait for room, each with what its sender is to be told.
+/// Letters that wait for room, each with a tag of its sender.
 #[derive(Debug)]
 pub(crate) struct HeldLetters<T>(VecDeque<HeldLetter<T>>);
 
@@ -21,7 +21,7 @@ pub(crate) struct HeldLetters<T>(VecDeque<HeldLetter<T>>);
 struct HeldLetter<T> {
     ring: NearRing,
     packed: Box<[u64]>,
-    tag: Option<T>,
+    tag: T,
 }
 
 impl<T> Default for HeldLetters<T> {
@@ -30,7 +30,7 @@ impl<T> Default for HeldLetters<T> {
     }
 }
 
-impl<T> HeldLetters<T> {
+impl<T: Copy> HeldLetters<T> {
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -39,9 +39,9 @@ impl<T> HeldLetters<T> {
         self.0.len()
     }
 
-    /// Appends a letter, or holds it until there is room. Returns the tag if it is in the ring. `None` if there is no such ring, or it can never
+    /// Appends a letter, or holds it until there is room. Returns true if it is in the ring. `None` if there is no such ring, or it can never
     /// have room.
-    pub(crate) fn append(&mut self, fabric: &Fabric, ring: NearRing, packed: &[u64], tag: T) -> Option<Option<T>> {
+    pub(crate) fn append(&mut self, fabric: &Fabric, ring: NearRing, packed: &[u64], tag: T) -> Option<bool> {
         let (rank, offset, slots) = ring;
         let segment = fabric.mapped(rank);
         let (near, letter) = (segment.find_ring(offset, slots)?, Letter::unpack(packed)?);
@@ -56,11 +56,11 @@ impl<T> HeldLetters<T> {
         match reserved {
             Ok(position) => {
                 near.write(position, &letter);
-                Some(Some(tag))
+                Some(true)
             }
             Err(Full) => {
-                self.0.push_back(HeldLetter { ring, packed: packed.into(), tag: Some(tag) });
-                Some(None)
+                self.0.push_back(HeldLetter { ring, packed: packed.into(), tag });
+                Some(false)
             }
         }
     }
@@ -74,13 +74,13 @@ impl<T> HeldLetters<T> {
             let ring = segment.ring(offset, slots);
             // It was unpacked before.
             let Some(letter) = Letter::unpack(&held.packed).filter(|_| !full.contains(&held.ring)) else { return true };
-            let Ok(position) = ring.reserve(&mut 0, letter.slots()) else {
+            let Ok(position) = ring.reserve_for_held(letter.slots()) else {
                 full.push(held.ring);
                 return true;
             };
             ring.write(position, &letter);
             ring.is_held_no_more();
-            held.tag.take().into_iter().for_each(&mut delivered);
+            delivered(held.tag);
             false
         });
     }

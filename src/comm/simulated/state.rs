@@ -434,9 +434,9 @@ impl WorldState {
                 let (offset, packed, token) = (flight.offset(), flight.take_letter(), flight.token);
                 self.events.add(flight.message.answered, from, Happens::Done(id));
                 match self.held.append(&self.fabric, (to, offset, slots), &packed, (from, to, token)) {
-                    Some(Some(_)) => {}
+                    Some(true) => {}
                     // It is reported when it is in the ring.
-                    Some(None) => flight.token = Token::NOBODY,
+                    Some(false) => flight.token = Token::NOBODY,
                     None => _ = self.fabric.end(Some(from), "sent a letter that cannot be"),
                 }
                 self.touched(to);

@@ -195,7 +195,7 @@ impl<'env, S> ActiveMessages<'env, S> {
         located(|| {
             self.rings.check_job("poll")?;
             self.rings.progress();
-            // What comes meanwhile may go on for ever.
+            // Others may send without end.
             for _ in 0..self.rings.slots() {
                 if !self.serve()? {
                     break;

@@ -5,6 +5,7 @@
 //! | `group`, `members` | an ordered set of ranks |
 //! | `nodes` | which members are on which node |
 //! | `create` | groups from lists of ranks |
+//! | `mail` | letters between ranks that share no memory of a group yet |
 //! | `scratch` | a group's own memory |
 //! | `agreement` | the barrier that carries a few words |
 //! | `collectives`, `lists`, `ops` | broadcast, reductions, gathers |

@@ -33,6 +33,8 @@
 //! leaves when it has returned. Messages of one rank to another keep their order, also behind what it put there before: put a patch, then send a
 //! message that says so.
 //!
+//! The rules of GASNet, and what became of each, are a table in [`active`](crate::active).
+//!
 //! # Who handles while I wait
 //!
 //! Handlers run only in calls of the endpoint: `send`, `call`, `poll`, `sync`, `close`, and the wait for a reply. A rank in a collective of the job, at

@@ -17,10 +17,12 @@
 
 mod connect;
 mod contiguous;
+mod messages;
 mod patterns;
 mod strided;
 
 use global_arrays::prelude::*;
+use messages::By;
 
 type Benchmark = fn(&Job) -> Result<Vec<(usize, f64)>, Error>;
 
@@ -34,6 +36,12 @@ const BENCHMARKS: &[(&str, Benchmark)] = &[
     ("strided_accumulate", strided::accumulate),
     ("shift", patterns::shift),
     ("transpose", patterns::transpose),
+    ("channel", |job| messages::ping_pong(job, By::Channels)),
+    ("mailbox", |job| messages::ping_pong(job, By::Mailbox)),
+    ("stencil_channel", |job| messages::stencil(job, By::Channels)),
+    ("stencil_mailbox", |job| messages::stencil(job, By::Mailbox)),
+    ("multicast_channel", |job| messages::multicast(job, By::Channels)),
+    ("multicast_mailbox", |job| messages::multicast(job, By::Mailbox)),
 ];
 
 fn main() -> Result<(), Error> {

@@ -1,6 +1,7 @@
 //! Mailboxes: messages from anybody, told apart by sender and tag.
 //!
-//! A long message goes in letters of 8 KiB and is put together by the receiver. A rank that waits in a call of its mailbox takes in what comes for it, whatever
+//! A long message goes in letters of 8 KiB and is put together by the receiver. A member that is reached by the network fetches one of more than two
+//! letters in parts (`stage`). A rank that waits in a call of its mailbox takes in what comes for it, whatever
 //! it waits for: so two ranks that send each other long messages never hang.
 //!
 //! # Source
@@ -10,7 +11,10 @@ use std::{collections::VecDeque, marker::PhantomData};
 
 use rustc_hash::FxHashMap;
 
-use super::rings::{MOST_BYTES, Rings, SLOTS};
+use super::{
+    rings::{MOST_BYTES, Rings, SLOTS},
+    stage::{PART, Stage},
+};
 use crate::{
     calls::located,
     element::Element,
@@ -93,6 +97,7 @@ pub struct Received<T> {
 #[derive(Debug)]
 pub struct Mailbox<T> {
     rings: Rings,
+    stage: Stage,
     /// Messages that have come and nobody has received.
     waiting: VecDeque<Received<T>>,
     /// Messages of which letters are missing, by sender, and how many elements are.
@@ -115,8 +120,15 @@ impl Group {
                 )
             };
             let kinds = fingerprint(&[size_of::<T>() as u64, text_fingerprint(std::any::type_name::<T>())]);
-            let rings = Rings::open(self, Op::Mailbox, "send", SLOTS, kinds)?;
-            Ok(Mailbox { rings, waiting: VecDeque::new(), begun: FxHashMap::default(), element: PhantomData })
+            let rings = Rings::open(self, Op::Mailbox, "send", SLOTS, Stage::BYTES, kinds)?;
+            let (near, beside) = rings.beside();
+            Ok(Mailbox {
+                rings,
+                stage: Stage::new(near, beside),
+                waiting: VecDeque::new(),
+                begun: FxHashMap::default(),
+                element: PhantomData,
+            })
         })
     }
 }
@@ -124,6 +136,10 @@ impl Group {
 impl<T: Element> Mailbox<T> {
     /// Elements of a letter.
     const PIECE: usize = MOST_BYTES / size_of::<T>();
+    /// Elements that are fetched at once.
+    const PART: usize = PART / size_of::<T>();
+    /// A bit of the number of elements that are left, in a letter about a part.
+    const STAGED: u64 = 1 << 63;
 
     /// Sends a message of any length. Returns when `data` may be used again; waits while the member's ring is full, and takes in what
     /// comes for this one meanwhile.
@@ -139,8 +155,16 @@ impl<T: Element> Mailbox<T> {
             self.rings.check("send", to)?;
             let (mut left, mut first) = (data, true);
             while first || !left.is_empty() {
-                let piece = &left[..left.len().min(Self::PIECE)];
-                self.send_piece(to, &[tag, left.len() as u64], bytemuck::cast_slice(piece)).inspect_err(|error| {
+                let part = &left[..left.len().min(Self::PART)];
+                // Two letters and more take longer than one that the member answers by a get.
+                let fetched = left.len() > 2 * Self::PIECE && self.rings.is_far(to);
+                let staged = if fetched { self.stage.fill(bytemuck::cast_slice(part)) } else { None };
+                let piece = if staged.is_some() { part } else { &left[..left.len().min(Self::PIECE)] };
+                let sent = match staged {
+                    Some(number) => self.send_piece(to, &[tag, left.len() as u64 | Self::STAGED, number as u64], &[]),
+                    None => self.send_piece(to, &[tag, left.len() as u64], bytemuck::cast_slice(piece)),
+                };
+                sent.inspect_err(|error| {
                     if !first {
                         let cause = format!("could not send all of a message to member {to}: {error}");
                         self.rings.engine().conduit().end(&cause);
@@ -267,15 +291,22 @@ impl<T: Element> Mailbox<T> {
             self.rings.engine().over("receive")
         };
         let &[tag, left, ref data @ ..] = self.rings.words() else { return Err(wrong()) };
-        let (left, bytes) = (left as usize, bytemuck::cast_slice::<u64, u8>(data));
-        let piece = left.min(Self::PIECE);
-        let piece: &[T] = bytes.get(..piece * size_of::<T>()).map(bytemuck::cast_slice).ok_or_else(wrong)?;
+        let (is_staged, left) = (left & Self::STAGED != 0, (left & !Self::STAGED) as usize);
         let (mail, missing) = self.begun.entry(from).or_insert_with(|| (Received { from, tag, data: Vec::new() }, left));
         if *missing != left || mail.tag != tag {
             return Err(wrong());
         }
-        mail.data.extend_from_slice(piece);
-        *missing -= piece.len();
+        let before = mail.data.len();
+        if is_staged {
+            mail.data.resize(before + left.min(Self::PART), T::zeroed());
+            let &[number] = data else { return Err(wrong()) };
+            self.rings.fetch(self.stage, from, number as usize, bytemuck::cast_slice_mut(&mut mail.data[before..]))?;
+        } else {
+            let bytes = bytemuck::cast_slice::<u64, u8>(data);
+            let piece: &[T] = bytes.get(..left.min(Self::PIECE) * size_of::<T>()).map(bytemuck::cast_slice).ok_or_else(wrong)?;
+            mail.data.extend_from_slice(piece);
+        }
+        *missing -= mail.data.len() - before;
         if *missing == 0 {
             self.waiting.extend(self.begun.remove(&from).map(|(mail, _)| mail));
         }

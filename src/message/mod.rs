@@ -6,11 +6,13 @@
 //! | `active` | active messages: handlers that run where a message arrives |
 //! | `mailbox` | messages from anybody, by tags |
 //! | `rings` | the ring of a member, and how it writes to those of the others: what the two stand on |
+//! | `stage` | memory from which other members fetch long messages |
 
 pub mod active;
 pub mod channel;
 pub mod mailbox;
 mod rings;
+mod stage;
 
 use crate::sync::Group;
 

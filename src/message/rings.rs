@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
-use super::Block;
+use super::{Block, stage::Stage};
 use crate::{
     calls::calling,
     comm::engine::{Engine, Label, Waiter, append::FarRing},
@@ -36,14 +36,15 @@ pub(super) struct Rings {
 }
 
 impl Rings {
-    /// Makes an empty ring on each member. Collective. `kinds` is what members must agree on.
-    pub(super) fn open(group: &Group, op: Op, operation: &'static str, slots: usize, kinds: u64) -> Result<Self> {
-        let (inner, bytes, kinds) = (&*group.inner, Ring::bytes(slots), fingerprint(&[kinds, slots as u64]));
+    /// Makes an empty ring on each member, with `beside` bytes of memory behind it. Collective. `kinds` is what members must agree on.
+    pub(super) fn open(group: &Group, op: Op, operation: &'static str, slots: usize, beside: usize, kinds: u64) -> Result<Self> {
+        let (inner, own, kinds) = (&*group.inner, Ring::bytes(slots), fingerprint(&[kinds, slots as u64]));
+        let bytes = own + beside;
         let what = || format!("a ring of {bytes} bytes on each rank");
         let (offset, _) = inner.job.allocate(group, bytes, bytes, op, kinds, &what)?;
         let block = Block { group: group.clone(), offset };
         let near = inner.segments.own(inner.engine().conduit().segment());
-        near.part::<u64>(offset, bytes / size_of::<u64>()).fill(0);
+        near.part::<u64>(offset, own / size_of::<u64>()).fill(0);
         // Nobody writes before all rings are empty.
         group.agree_values(op, kinds, 0, 0, 0)?;
         let label = Label::new("(messages)", operation);
@@ -61,6 +62,23 @@ impl Rings {
 
     pub(super) fn engine(&self) -> &Engine {
         self.group().inner.engine()
+    }
+
+    /// Whether a member is reached by the network.
+    pub(super) fn is_far(&self, member: usize) -> bool {
+        member != self.group().member() && !self.group().inner.segments.is_mapped(member)
+    }
+
+    /// The memory behind the ring, in the segment of each member, of which this is the caller's.
+    pub(super) fn beside(&self) -> (Segment, usize) {
+        (self.near, self.block.offset + Ring::bytes(self.slots))
+    }
+
+    /// Gets what a member has in a part of its stage.
+    pub(super) fn fetch(&self, stage: Stage, member: usize, part: usize, bytes: &mut [u8]) -> Result<()> {
+        let inner = &self.group().inner;
+        inner.count(Kind::Get, member, bytes.len());
+        stage.fetch(inner.engine(), inner.rank_of(member), part, bytes, &self.label)
     }
 
     pub(super) fn slots(&self) -> usize {

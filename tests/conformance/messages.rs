@@ -1,6 +1,6 @@
 //! Active messages and mailboxes: every message once, in order, whole; what handlers may do.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, time::Duration};
 
 use global_arrays::{
     active::{ActiveMessages, Handlers, Medium, Reply, Short},
@@ -213,7 +213,16 @@ pub(crate) fn mailbox(job: &Job) -> Result<(), Error> {
         assert_eq!((got.tag, got.data), (9, vec![next[got.from]]));
         next[got.from] += 1;
     }
-    job.sync()
+    // Who has sent a long message may end before it is received.
+    job.sync()?;
+    if me == 0 {
+        mail.send(size - 1, 1, &data(0, 1, 60_000))?;
+    }
+    if me == size - 1 {
+        std::thread::sleep(Duration::from_millis(10));
+        assert_eq!(mail.receive(Any, 1)?.data, data(0, 1, 60_000));
+    }
+    Ok(())
 }
 
 /// Endpoints of two groups and of the job at once, whose numbers of members differ; they come and go.

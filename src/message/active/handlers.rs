@@ -182,7 +182,7 @@ impl<'env, S> Handlers<'env, S> {
             let name = |k: usize| self.kinds[k].name;
             let twice = (0..self.kinds.len()).find(|&k| (0..k).any(|other| name(other) == name(k))).map(name);
             let slots = self.slots.max(FEWEST[usize::from(self.has_slices)]);
-            let rings = Rings::open(group, Op::ActiveMessages, "send", slots, kinds)?;
+            let rings = Rings::open(group, Op::ActiveMessages, "send", slots, 0, kinds)?;
             if let Some(name) = twice {
                 return Err(Error::argument("open", format_args!("two handlers for messages \"{name}\"")));
             }

@@ -30,9 +30,9 @@ const BUDGETS: &[(&str, usize)] = &[
     ("src/index", 641),
     ("src/job", 1679),
     ("src/memory", 3540),
-    ("src/message", 1804),
+    ("src/message", 1890),
     ("src/sync", 2800),
-    ("xtask", 7085),
+    ("xtask", 7210),
 ];
 
 /// What has rows.

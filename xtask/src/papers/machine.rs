@@ -1,11 +1,18 @@
-//! The machine of the paper, and the same without links that messages share.
+//! The machines of the papers, and Gemini's without links that messages share.
 
 use crate::cargo;
 use anyhow::{Context, Result, ensure};
 use std::fs;
 
-/// The name of the network of the machine.
+/// The name of the network of Gemini's machine.
 pub const GEMINI: &str = "simulated:gemini";
+
+pub const BLUE_GENE: &str = "simulated:bluegene";
+
+/// The network of the cluster on which CkDirect was measured.
+pub fn abe() -> String {
+    format!("simulated:{}", cargo::root().join("xtask/src/papers/abe.toml").display())
+}
 
 const FILE: &str = "src/comm/simulated/machines/gemini.toml";
 

@@ -21,16 +21,19 @@
 //! | `patterns` | figures 16 and 17: shift and transpose |
 //! | `applications` | figures 18 to 20: LU, Lennard-Jones, SPH |
 //! | `armci` | figures of ARMCI-ODCM: transfers and connections between two nodes of its machine |
+//! | `channels` | CkDirect: channels beside mailboxes |
 //! | `connections` | table 2 of MVICH, tables I to IV of ARMCI-ODCM: connections that patterns take |
 //! | `reached` | tables I to IV of ARMCI-ODCM: connections that our programs take |
 //!
 //! Rows `mvich-…` are of J. Wu and others: *Impact of On-Demand Connection Management in MPI over VIA*, CLUSTER 2002; `odcm-…` are of A. Vishnu,
-//! M. Krishnan: *Efficient On-Demand Connection Management Mechanisms with PGAS Models over InfiniBand*, CCGrid 2010. All others are of
-//! A. Vishnu, J. Daily, B. Palmer: *Designing Scalable PGAS Communication Subsystems on Cray Gemini Interconnect*, HiPC 2012. Its curves have
-//! no tables, so rows are what the text says of them.
+//! M. Krishnan: *Efficient On-Demand Connection Management Mechanisms with PGAS Models over InfiniBand*, CCGrid 2010; `ckdirect-…` are of E. Bohm
+//! and others: *CkDirect: Unsynchronized One-Sided Communication in a Message-Driven Paradigm*, 2009. All others are of A. Vishnu, J. Daily,
+//! B. Palmer: *Designing Scalable PGAS Communication Subsystems on Cray Gemini Interconnect*, HiPC 2012. Its curves have no tables, so rows are
+//! what the text says of them.
 
 mod applications;
 mod armci;
+mod channels;
 mod connections;
 mod machine;
 mod patterns;
@@ -76,6 +79,10 @@ const GROUPS: &[(&[Place], Figures)] = &[
     (&[Paper::Odcm.at(1), Paper::Odcm.at(2), Paper::Odcm.at(3), Paper::Odcm.at(4)], connections::agents),
     (&[Paper::Odcm.at(1), Paper::Odcm.at(2)], reached::benchmarks),
     (&[Paper::Odcm.at(3), Paper::Odcm.at(4)], reached::subsurface),
+    (&[Paper::CkDirect.at(1)], channels::table_1),
+    (&[Paper::CkDirect.at(2)], channels::table_2),
+    (&[Paper::CkDirectFigures.at(2)], channels::stencil),
+    (&[Paper::CkDirectFigures.at(3)], channels::multicast),
 ];
 
 /// `Ok(true)` if no row failed, and few predicted ones rest on a reason.

@@ -19,6 +19,9 @@ pub enum Paper {
     /// Its tables, in Arabic numerals.
     Odcm,
     OdcmFigures,
+    /// Its tables.
+    CkDirect,
+    CkDirectFigures,
 }
 
 impl From<u32> for Place {
@@ -40,6 +43,8 @@ impl fmt::Display for Place {
             Paper::Mvich => write!(f, "mvich-{}", self.number),
             Paper::Odcm => write!(f, "odcm-{}", self.number),
             Paper::OdcmFigures => write!(f, "odcm-fig-{}", self.number),
+            Paper::CkDirect => write!(f, "ckdirect-{}", self.number),
+            Paper::CkDirectFigures => write!(f, "ckdirect-fig-{}", self.number),
         }
     }
 }

@@ -3,10 +3,12 @@
 use std::{
     alloc::{GlobalAlloc, Layout, System},
     env, fs,
+    process::Command,
     sync::{
         Mutex,
         atomic::{AtomicI64, Ordering},
     },
+    time::Instant,
 };
 
 use global_arrays::{
@@ -98,13 +100,7 @@ fn costs(network: &str, split: Option<usize>, ranks: usize) -> [Cost; 4] {
         let b = others.as_ref().map(|others| GlobalArray1::<u64>::builder(others, [size]).zeros().create());
         let b = b.transpose()?;
         measure(job, 2)?;
-        let mut sums = Handlers::new(0).room(8 << 10).on(VALUE, |sum, _, value| *sum += value).open(job)?;
-        for neighbor in [rank + 1, rank + size - 1] {
-            sums.send(neighbor % size, VALUE, 1)?;
-        }
-        sums.sync()?;
-        measure(job, 3)?;
-        assert_eq!(sums.close()?, 2);
+        with_neighbors(job, || measure(job, 3))?;
         drop((a, b));
         Ok::<(), Error>(())
     };
@@ -112,6 +108,19 @@ fn costs(network: &str, split: Option<usize>, ranks: usize) -> [Cost; 4] {
     let launch = split.into_iter().fold(launch, Launch::ranks_per_node);
     launch.run(body).expect("a job");
     costs.into_inner().expect("no panic")
+}
+
+/// Looks at a job whose ranks have sent to their neighbors.
+fn with_neighbors(job: &Job, look: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {
+    let (rank, size) = (job.rank(), job.size());
+    let mut sums = Handlers::new(0).room(8 << 10).on(VALUE, |sum, _, value| *sum += value).open(job)?;
+    for neighbor in [rank + 1, rank + size - 1] {
+        sums.send(neighbor % size, VALUE, 1)?;
+    }
+    sums.sync()?;
+    look()?;
+    assert_eq!(sums.close()?, 2);
+    Ok(())
 }
 
 /// What is printed begins here.
@@ -157,4 +166,37 @@ fn what_a_rank_keeps_grows_as_the_logarithm_of_their_number() {
     measure("threads", None, if long { 13 } else { 10 });
     measure("threads", Some(64), if long { 11 } else { 9 });
     measure("threads:unmapped", None, if long { 11 } else { 9 });
+}
+
+/// Modelled ranks are coroutines, which only the environment may choose.
+#[test]
+fn what_a_modelled_rank_with_messages_keeps() {
+    let mut command = Command::new(env::current_exe().expect("the path of this program"));
+    let status = command.args(["--exact", "modelled", "--ignored", "--nocapture"]).env("GA_COROUTINES", "1").status();
+    assert!(status.expect("this program again").success());
+}
+
+#[test]
+#[ignore = "started by what_a_modelled_rank_with_messages_keeps"]
+fn modelled() {
+    println!("simulated:gemini, messages between neighbors: bytes of each rank on the heap, and seconds");
+    let first = Mutex::new(None);
+    for ranks in [1_usize << 8, 1 << 10, if env::var_os("GA_TEST_LONG").is_some() { 1 << 13 } else { 1 << 11 }] {
+        let (heap, start) = (before(), Instant::now());
+        let look = |job: &Job| {
+            let each = (BYTES.load(Ordering::Relaxed) - heap) / job.size() as i64;
+            let allowed =
+                *first.lock().expect("no panic").get_or_insert(each) + MORE_HEAP * i64::from(ranks.ilog2() - 8) + ONE_STEP;
+            println!("{ranks:6} {each:10} {:7.1}", start.elapsed().as_secs_f64());
+            assert!(each <= allowed, "{each} bytes with {ranks} ranks, and {allowed} are allowed");
+        };
+        let launch = Launch::new().network("simulated:gemini").ranks(ranks).heap(1 << 22);
+        let body = |job: &Job| {
+            with_neighbors(job, || {
+                (job.rank() == 0).then(|| look(job));
+                Ok(())
+            })
+        };
+        launch.run(body).expect("a job");
+    }
 }

@@ -1,49 +1,41 @@
-//! Migration of particles and exchange of ghosts, one-sided.
+//! Migration of particles and exchange of ghosts, by messages.
 //!
-//! Each rank has an *inbox*, its row of a global array, and beside it a count of the words that are taken. Who has something for a
-//! rank reserves a range of words by read-and-increment of the count, and puts its message there with the rank's signal. The
-//! receiver waits for one signal from each neighbor, reads what came in whatever order, and sets the count back to zero. A
-//! message holds the particles that move to the receiver and those that it sees as ghosts; an empty one is sent too, because it
-//! also shows that the neighbor has come this far.
-//!
-//! There are two halves, used by even and odd steps in turn, and no barrier. A rank that writes into a half again has had this
-//! rank's message of the step between, which was sent after the half was read and its count set back.
+//! A message holds the particles that move to the receiver and those that it sees as ghosts. In each step a rank sends one to each neighbor's
+//! mailbox, an empty one too, because it also shows that the sender has come this far, and takes one of each. There is no barrier.
 //!
 //! The rank that held a particle before it moved knows all regions, so it alone tells everybody who needs the particle: its new
 //! owner, and whoever sees it as a ghost. One round of messages is enough.
 //!
-//! When the domain is cut anew, any rank may have something for any other. Then messages go only where there is something to say. The count
-//! of an inbox counts messages too, and all ranks reserve before they put: so each learns how many come, and nothing is as long as there are ranks.
+//! When the domain is cut anew, any rank may have something for any other. Then active messages go where there is something to say, and their
+//! handler keeps what came by sender, until all have been handled: so nobody has to know how many come, and nothing is as long as there are
+//! ranks.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use global_arrays::{prelude::*, simulation::Work};
-use ndarray::{ArrayView1, ArrayViewMut1};
+use global_arrays::{
+    active::{Handlers, Medium},
+    mailbox::Mailbox,
+    prelude::*,
+    simulation::Work,
+};
 
 use crate::domain::{Domain, Period, Reach, Region, wrap};
 use crate::particle::Moving;
 
-/// Words before the particles of a message: how many are ghosts, how many migrate. Those come in this order.
-const HEAD: usize = 2;
+/// Words before the particles of a message: how many are ghosts. Those come first, then those that migrate.
+const HEAD: usize = 1;
 
-/// Words of an inbox's half before anything is known of what will be sent.
-const LEAST: usize = 1 << 12;
+/// Words of a part.
+const LONGEST: usize = 1024;
 
-/// A message in a count of words that are taken: the upper bits count messages.
-const MESSAGE: i64 = 1 << 40;
+/// A part of a message, after a cut.
+const PART: Medium<(), f64> = Medium::new("particles");
 
 /// One rank's view of the exchange.
 #[derive(Debug)]
 pub(crate) struct Exchange<const D: usize> {
-    inbox: GlobalArray<f64, Ix2>,
-    taken: GlobalArray<i64, Ix2>,
-    arrived: Signal,
-    /// How often each half's signal was raised when the last exchange in it was over.
-    expected: [usize; 2],
-    half: usize,
-    /// Words of a half.
-    capacity: usize,
+    mail: Mailbox<f64>,
     /// How far the kernel reaches. Ghosts come from within this distance, and from within twice this distance where ranks compute sums for
     /// them: beside walls, which look at fluid for themselves, and for the densities of a gas.
     support: f64,
@@ -77,26 +69,12 @@ struct Parcels {
 struct Parcel {
     to: usize,
     words: Range<usize>,
-    /// Where it goes in the half of the inbox, once that is reserved.
-    start: usize,
 }
 
 impl<const D: usize> Exchange<D> {
-    /// Makes the inboxes. `support` is how far the kernel reaches. Collective.
+    /// Makes the mailboxes. `support` is how far the kernel reaches. Collective.
     pub(crate) fn new(job: &Job, support: f64, period: Period<D>) -> Result<Self, Error> {
-        Ok(Exchange {
-            inbox: inboxes(job, LEAST)?,
-            taken: GlobalArray::builder(job, [job.size(), 2]).grid([job.size(), 1]).name("words taken").zeros().create()?,
-            arrived: Signal::with_count(job, 2)?,
-            expected: [0; 2],
-            half: 0,
-            capacity: LEAST,
-            support,
-            period,
-            mine: Region::everywhere(),
-            reach: Vec::new(),
-            peers: Vec::new(),
-        })
+        Ok(Exchange { mail: job.mailbox()?, support, period, mine: Region::everywhere(), reach: Vec::new(), peers: Vec::new() })
     }
 
     /// Cuts the domain anew and sends every particle to its owner, from wherever it is. Collective: the one exchange in which all
@@ -110,14 +88,14 @@ impl<const D: usize> Exchange<D> {
     ) -> Result<usize, Error> {
         let domain = Domain::recut(job, self.period, &particles[..own], &beside_wall)?;
         let me = job.rank();
-        let (own_before, mut ghosts) = (own, Vec::new());
-        let (own, outgoing) = self.spread(me, &domain, particles, own, &mut ghosts, beside_wall)?;
+        let mut ghosts = Vec::new();
+        let outgoing = self.spread(me, &domain, particles, own, &mut ghosts, beside_wall)?;
         // The messages have those that leave, in the first step nearly all.
         particles.shrink_to_fit();
         // Read four times to place the cuts. Particles find their column and their row by halving, and are held against the regions around
         // theirs, eight of them, and images.
-        let passes = (4 * size_of::<P>() * own_before + 8 * Domain::<D>::LOOKED_AT) as f64;
-        let held = own_before * (8 + job.size().ilog2() as usize);
+        let passes = (4 * size_of::<P>() * own + 8 * Domain::<D>::LOOKED_AT) as f64;
+        let held = own * (8 + job.size().ilog2() as usize);
         job.simulation().work(Work::bytes(passes) + Work::flops((4 * D * held) as f64));
         // Whoever comes within the reach of ghosts, and of what moves in a step.
         (self.mine, self.reach) = (domain.region(me), domain.reach(me, 3.0 * self.support));
@@ -125,17 +103,16 @@ impl<const D: usize> Exchange<D> {
         self.peers = self.reach.iter().map(|reach| reach.rank).filter(|&rank| rank != me).collect();
         self.peers.sort_unstable();
         self.peers.dedup();
-        let mut parcels = Parcels::new(outgoing, P::WORDS);
-        self.reserve(&mut parcels)?;
-        job.sync()?;
-        let (words, come) = self.came(me)?;
-        // Room for twice as many, since more may come near until the next cut, from ranks that say nothing now.
-        let needed = 2 * job.all_reduce_one(words, ops::max)? + HEAD * job.size();
-        if needed > self.capacity {
-            self.capacity = needed;
-            self.inbox = inboxes(job, needed)?;
+        let mut messages = Handlers::new(BTreeMap::<usize, Vec<f64>>::new())
+            .on_slice(PART, |came, context, (), part| came.entry(context.from()).or_default().extend_from_slice(part))
+            .open(job)?;
+        let parcels = Parcels::new(job, outgoing, P::WORDS);
+        for (to, message) in parcels.iter() {
+            message.chunks(LONGEST).try_for_each(|part| messages.send_slice(to, PART, (), part))?;
         }
-        self.deliver(job, particles, own, ghosts, (parcels, come))
+        drop(parcels);
+        let came = messages.close()?;
+        Ok(unpack(job, particles, ghosts, came.into_values().collect()))
     }
 
     /// Where particles of this rank are ghosts of none.
@@ -157,15 +134,16 @@ impl<const D: usize> Exchange<D> {
         beside_wall: impl Fn(&[f64; D]) -> bool,
     ) -> Result<usize, Error> {
         let looked_at = outside.len();
-        let (own, ghosts, outgoing) = self.sort_out(job.rank(), particles, own, outside, beside_wall)?;
+        let (ghosts, outgoing) = self.sort_out(job.rank(), particles, own, outside, beside_wall)?;
         job.simulation().work(Work::bytes((size_of::<P>() * looked_at) as f64));
-        let mut parcels = Parcels::new(outgoing, P::WORDS);
-        self.reserve(&mut parcels)?;
-        let come = self.peers.len() as u32;
-        self.deliver(job, particles, own, ghosts, (parcels, come))
+        let parcels = Parcels::new(job, outgoing, P::WORDS);
+        parcels.iter().try_for_each(|(to, message)| self.mail.send(to, 0, message))?;
+        drop(parcels);
+        let came = self.peers.iter().map(|&peer| Ok(self.mail.receive(peer, 0)?.data)).collect::<Result<Vec<_>, Error>>()?;
+        Ok(unpack(job, particles, ghosts, came))
     }
 
-    /// Finds what goes out after a cut, when particles may be anywhere, and how many stay; `ghosts` are those that this rank is to itself.
+    /// Finds what goes out after a cut, when particles may be anywhere, and keeps those that stay; `ghosts` are those that this rank is to itself.
     fn spread<P: Moving<D>>(
         &self,
         me: usize,
@@ -174,7 +152,7 @@ impl<const D: usize> Exchange<D> {
         own: usize,
         ghosts: &mut Vec<P>,
         beside_wall: impl Fn(&[f64; D]) -> bool,
-    ) -> Result<(usize, AllOutgoing), Error> {
+    ) -> Result<AllOutgoing, Error> {
         particles.truncate(own);
         let mut outgoing = AllOutgoing::new();
         // What is around a region, for those where particles have been found.
@@ -205,10 +183,10 @@ impl<const D: usize> Exchange<D> {
             }
         }
         particles.truncate(stay);
-        Ok((stay, outgoing))
+        Ok(outgoing)
     }
 
-    /// Finds how many particles stay in a step, when they are near their region, the ghosts that this rank is to itself, and what goes out:
+    /// Keeps the particles that stay in a step, when they are near their region, and finds the ghosts that this rank is to itself, and what goes out:
     /// something to each peer, if only to say that there is nothing.
     fn sort_out<P: Moving<D>>(
         &self,
@@ -217,7 +195,7 @@ impl<const D: usize> Exchange<D> {
         own: usize,
         outside: &mut [u32],
         beside_wall: impl Fn(&[f64; D]) -> bool,
-    ) -> Result<(usize, Vec<P>, AllOutgoing), Error> {
+    ) -> Result<(Vec<P>, AllOutgoing), Error> {
         particles.truncate(own);
         let mut outgoing: AllOutgoing = self.peers.iter().map(|&peer| (peer, Outgoing::default())).collect();
         let here = Reach { rank: me, region: self.mine, shift: [0.0; D] };
@@ -263,88 +241,47 @@ impl<const D: usize> Exchange<D> {
                 particles.swap_remove(k);
             }
         }
-        Ok((particles.len(), ghosts, outgoing))
-    }
-
-    /// Reserves room for what goes out.
-    fn reserve(&self, parcels: &mut Parcels) -> Result<(), Error> {
-        for Parcel { to, words, start } in &mut parcels.list {
-            let taken = self.taken.fetch_add([*to, self.half], MESSAGE + words.len() as i64)?;
-            *start = (taken % MESSAGE) as usize;
-        }
-        Ok(())
-    }
-
-    /// How many words and messages this rank's half has been reserved for.
-    fn came(&self, me: usize) -> Result<(usize, u32), Error> {
-        let taken = self.taken.load([me, self.half])?;
-        Ok(((taken % MESSAGE) as usize, (taken / MESSAGE) as u32))
-    }
-
-    /// Sends messages for which there is room reserved, waits for so many, and returns how many particles are this rank's then.
-    fn deliver<P: Moving<D>>(
-        &mut self,
-        job: &Job,
-        particles: &mut Vec<P>,
-        own: usize,
-        mut ghosts: Vec<P>,
-        (parcels, come): (Parcels, u32),
-    ) -> Result<usize, Error> {
-        debug_assert_eq!(own, particles.len());
-        let (half, me) = (self.half, job.rank());
-        for Parcel { to, words, start } in parcels.list {
-            let len = words.len();
-            if start + len > self.capacity {
-                return Err(Error::other(format!("rank {to} has no room for {len} more words of particles")));
-            }
-            let at = half * self.capacity + start;
-            // Written as a message, which the network reads.
-            job.simulation().work(Work::bytes((8 * len) as f64));
-            let message = ArrayView1::from(&parcels.words[words]);
-            self.inbox.put_signal(s![to, at..at + len], message, self.arrived.at(to, half))?;
-        }
-        drop(parcels.words);
-        self.expected[half] += come as usize;
-        self.arrived.wait_at_least(half, self.expected[half])?;
-
-        let words = if come == 0 { 0 } else { self.came(me)?.0 };
-        let mut received = vec![0.0; words];
-        let from = half * self.capacity;
-        self.inbox.get_into(s![me, from..from + words], ArrayViewMut1::from(&mut received[..]))?;
-        self.taken.store([me, half], 0)?;
-        self.taken.fence()?;
-        self.half = 1 - half;
-        let mut rest = &received[..];
-        // Not more, as in the snapshot: these are most of what a rank has.
-        particles.reserve_exact(ghosts.len() + words / P::WORDS);
-        while let Some((counts, particles_of)) = rest.split_at_checked(HEAD) {
-            let [images, migrants] = [counts[0], counts[1]].map(|count| count as usize * P::WORDS);
-            let (seen, others) = particles_of.split_at(images);
-            let (moved, others) = others.split_at(migrants);
-            particles.extend(moved.chunks_exact(P::WORDS).map(P::read));
-            ghosts.extend(seen.chunks_exact(P::WORDS).map(P::read));
-            rest = others;
-        }
-        let own = particles.len();
-        particles.append(&mut ghosts);
-        // What came is read, and written as particles.
-        job.simulation().work(Work::bytes((16 * words) as f64));
-        Ok(own)
+        Ok((ghosts, outgoing))
     }
 }
 
+/// Appends what came to the particles that stay, and then the ghosts. Returns how many particles are this rank's.
+fn unpack<const D: usize, P: Moving<D>>(job: &Job, particles: &mut Vec<P>, mut ghosts: Vec<P>, came: Vec<Vec<f64>>) -> usize {
+    let words: usize = came.iter().map(Vec::len).sum();
+    // Not more, as in the snapshot: these are most of what a rank has.
+    particles.reserve_exact(ghosts.len() + words / P::WORDS);
+    for message in came {
+        let (head, images_and_migrants) = message.split_at(HEAD);
+        let (seen, moved) = images_and_migrants.split_at(head[0] as usize * P::WORDS);
+        particles.extend(moved.chunks_exact(P::WORDS).map(P::read));
+        ghosts.extend(seen.chunks_exact(P::WORDS).map(P::read));
+    }
+    let own = particles.len();
+    particles.append(&mut ghosts);
+    // What came is read, and written as particles.
+    job.simulation().work(Work::bytes((16 * words) as f64));
+    own
+}
+
 impl Parcels {
-    fn new(outgoing: AllOutgoing, of_particle: usize) -> Self {
+    fn new(job: &Job, outgoing: AllOutgoing, of_particle: usize) -> Self {
         let words = outgoing.values().map(|out| HEAD + out.ghosts.len() + out.migrants.len()).sum();
         let mut parcels = Parcels { words: Vec::with_capacity(words), list: Vec::with_capacity(outgoing.len()) };
         for (to, Outgoing { ghosts, migrants }) in outgoing {
             let start = parcels.words.len();
-            parcels.words.extend([&ghosts, &migrants].map(|words| (words.len() / of_particle) as f64));
+            parcels.words.push((ghosts.len() / of_particle) as f64);
             parcels.words.extend(ghosts);
             parcels.words.extend(migrants);
-            parcels.list.push(Parcel { to, words: start..parcels.words.len(), start: 0 });
+            parcels.list.push(Parcel { to, words: start..parcels.words.len() });
         }
+        // Written as messages, which the network reads.
+        job.simulation().work(Work::bytes((8 * words) as f64));
         parcels
+    }
+
+    /// The messages, and the ranks that they go to.
+    fn iter(&self) -> impl Iterator<Item = (usize, &[f64])> {
+        self.list.iter().map(|Parcel { to, words }| (*to, &self.words[words.clone()]))
     }
 }
 
@@ -363,9 +300,4 @@ fn width<const D: usize>(support: f64, image: &[f64; D], beside_wall: impl Fn(&[
 fn too_far<const D: usize>(particle: &impl Moving<D>) -> Error {
     let id = particle.id();
     Error::other(format!("particle {id} moved farther in a step than its neighbors are: the time step is too long"))
-}
-
-/// One row of two halves for each rank.
-fn inboxes(job: &Job, capacity: usize) -> Result<GlobalArray<f64, Ix2>, Error> {
-    GlobalArray::builder(job, [job.size(), 2 * capacity]).grid([job.size(), 1]).name("inboxes").create()
 }

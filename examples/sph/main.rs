@@ -1,8 +1,8 @@
 //! Weakly compressible smoothed-particle hydrodynamics on global arrays.
 //!
-//! Particles of fluid belong to the rank in whose part of space they are. In each step ranks put those that leave, and copies of
-//! those near their edges (ghosts), into their neighbors' inboxes: rows of a global array in which a range is reserved by
-//! read-and-increment. Nobody waits but for neighbors. `README.md` has the equations, their sources, and what is checked.
+//! Particles of fluid belong to the rank in whose part of space they are. In each step ranks send those that leave, and copies of
+//! those near their edges (ghosts), to their neighbors' mailboxes. Nobody waits but for neighbors. `README.md` has the equations, their
+//! sources, and what is checked.
 
 mod case;
 mod cells;

@@ -97,7 +97,8 @@ pub struct Received<T> {
 #[derive(Debug)]
 pub struct Mailbox<T> {
     rings: Rings,
-    stage: Stage,
+    /// None where the network reaches no member.
+    stage: Option<Stage>,
     /// Messages that have come and nobody has received.
     waiting: VecDeque<Received<T>>,
     /// Messages of which letters are missing, by sender, and how many elements are.
@@ -106,7 +107,7 @@ pub struct Mailbox<T> {
 }
 
 impl Group {
-    /// A mailbox of each member. Collective.
+    /// A mailbox of each member. Collective. It takes 64 KiB of each rank's memory, and 256 KiB more if the group is on several nodes.
     ///
     /// # Errors
     /// Elements without bytes, or aligned to more than 8; members with different types; too little memory; the end of the job.
@@ -121,14 +122,8 @@ impl Group {
             };
             let kinds = fingerprint(&[size_of::<T>() as u64, text_fingerprint(std::any::type_name::<T>())]);
             let rings = Rings::open(self, Op::Mailbox, "send", SLOTS, Stage::BYTES, kinds)?;
-            let (near, beside) = rings.beside();
-            Ok(Mailbox {
-                rings,
-                stage: Stage::new(near, beside),
-                waiting: VecDeque::new(),
-                begun: FxHashMap::default(),
-                element: PhantomData,
-            })
+            let stage = rings.beside().map(|(near, offset)| Stage::new(near, offset));
+            Ok(Mailbox { rings, stage, waiting: VecDeque::new(), begun: FxHashMap::default(), element: PhantomData })
         })
     }
 }
@@ -142,7 +137,8 @@ impl<T: Element> Mailbox<T> {
     const STAGED: u64 = 1 << 63;
 
     /// Sends a message of any length. Returns when `data` may be used again; waits while the member's ring is full, and takes in what
-    /// comes for this one meanwhile.
+    /// comes for this one meanwhile. Between nodes the member gets a message of more than 16 KiB from this one's memory: where the network answers
+    /// only a rank that is in a call (an MPI library without threads), it has to wait for one.
     ///
     /// # Errors
     /// A member that does not exist, or has ended with a full ring; a deadlock; the end of the job.
@@ -156,12 +152,14 @@ impl<T: Element> Mailbox<T> {
             let (mut left, mut first) = (data, true);
             while first || !left.is_empty() {
                 let part = &left[..left.len().min(Self::PART)];
-                // Two letters and more take longer than one that the member answers by a get.
-                let fetched = left.len() > 2 * Self::PIECE && self.rings.is_far(to);
-                let staged = if fetched { self.stage.fill(bytemuck::cast_slice(part)) } else { None };
+                // More than two letters take longer than one that the member answers by a get.
+                let stage = self.stage.filter(|_| left.len() > 2 * Self::PIECE && self.rings.is_far(to));
+                let staged = stage.and_then(|stage| Some((stage, stage.fill(bytemuck::cast_slice(part))?)));
                 let piece = if staged.is_some() { part } else { &left[..left.len().min(Self::PIECE)] };
                 let sent = match staged {
-                    Some(number) => self.send_piece(to, &[tag, left.len() as u64 | Self::STAGED, number as u64], &[]),
+                    Some((stage, number)) => self
+                        .send_piece(to, &[tag, left.len() as u64 | Self::STAGED, number as u64], &[])
+                        .inspect_err(|_| stage.release(number)),
                     None => self.send_piece(to, &[tag, left.len() as u64], bytemuck::cast_slice(piece)),
                 };
                 sent.inspect_err(|error| {
@@ -186,7 +184,8 @@ impl<T: Element> Mailbox<T> {
         Ok(())
     }
 
-    /// Sends a message of one letter, 8 KiB, unless the member's ring has no room: then false, and nothing was sent. Never waits.
+    /// Sends a message of one letter, 8 KiB, unless the member's ring has no room: then false, and nothing was sent. Waits for nobody;
+    /// long messages that have come are fetched.
     ///
     /// # Errors
     /// A member that does not exist; a longer message; the end of the job.
@@ -254,8 +253,12 @@ impl<T: Element> Mailbox<T> {
             let (from, tag) = (from.into(), tag.into());
             self.rings.check("try_receive", from.0.unwrap_or(0))?;
             self.rings.progress();
-            while self.take_in()? {}
-            Ok(self.remove(from, tag))
+            loop {
+                let mail = self.remove(from, tag);
+                if mail.is_some() || !self.take_in()? {
+                    return Ok(mail);
+                }
+            }
         })
     }
 
@@ -292,15 +295,16 @@ impl<T: Element> Mailbox<T> {
         };
         let &[tag, left, ref data @ ..] = self.rings.words() else { return Err(wrong()) };
         let (is_staged, left) = (left & Self::STAGED != 0, (left & !Self::STAGED) as usize);
-        let (mail, missing) = self.begun.entry(from).or_insert_with(|| (Received { from, tag, data: Vec::new() }, left));
+        let begin = || (Received { from, tag, data: Vec::with_capacity(left.min(16 * Self::PART)) }, left);
+        let (mail, missing) = self.begun.entry(from).or_insert_with(begin);
         if *missing != left || mail.tag != tag {
             return Err(wrong());
         }
         let before = mail.data.len();
         if is_staged {
             mail.data.resize(before + left.min(Self::PART), T::zeroed());
-            let &[number] = data else { return Err(wrong()) };
-            self.rings.fetch(self.stage, from, number as usize, bytemuck::cast_slice_mut(&mut mail.data[before..]))?;
+            let (&[number], Some(stage)) = (data, self.stage) else { return Err(wrong()) };
+            self.rings.fetch(stage, from, number as usize, bytemuck::cast_slice_mut(&mut mail.data[before..]))?;
         } else {
             let bytes = bytemuck::cast_slice::<u64, u8>(data);
             let piece: &[T] = bytes.get(..left.min(Self::PIECE) * size_of::<T>()).map(bytemuck::cast_slice).ok_or_else(wrong)?;

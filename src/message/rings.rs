@@ -24,6 +24,8 @@ pub(super) const MOST_BYTES: usize = 8192;
 pub(super) struct Rings {
     block: Block,
     slots: usize,
+    /// Whether the network reaches some members.
+    has_far: bool,
     near: Segment,
     /// Where this member reads on, and the position up to which it has freed slots.
     position: u64,
@@ -36,19 +38,21 @@ pub(super) struct Rings {
 }
 
 impl Rings {
-    /// Makes an empty ring on each member, with `beside` bytes of memory behind it. Collective. `kinds` is what members must agree on.
+    /// Makes an empty ring on each member, with `beside` bytes of memory behind it if the network reaches a member. Collective. `kinds` is what members must agree on.
     pub(super) fn open(group: &Group, op: Op, operation: &'static str, slots: usize, beside: usize, kinds: u64) -> Result<Self> {
         let (inner, own, kinds) = (&*group.inner, Ring::bytes(slots), fingerprint(&[kinds, slots as u64]));
-        let bytes = own + beside;
+        // The place is for all alike; a rank commits what it may use.
+        let has_far = (0..inner.size()).any(|member| !inner.segments.is_mapped(member));
+        let (most, bytes) = (own + beside, if has_far { own + beside } else { own });
         let what = || format!("a ring of {bytes} bytes on each rank");
-        let (offset, _) = inner.job.allocate(group, bytes, bytes, op, kinds, &what)?;
+        let (offset, _) = inner.job.allocate(group, most, bytes, op, kinds, &what)?;
         let block = Block { group: group.clone(), offset };
         let near = inner.segments.own(inner.engine().conduit().segment());
         near.part::<u64>(offset, own / size_of::<u64>()).fill(0);
         // Nobody writes before all rings are empty.
         group.agree_values(op, kinds, 0, 0, 0)?;
         let label = Label::new("(messages)", operation);
-        Ok(Rings { block, slots, near, position: 0, freed: 0, came: Vec::new(), far: FxHashMap::default(), label })
+        Ok(Rings { block, slots, has_far, near, position: 0, freed: 0, came: Vec::new(), far: FxHashMap::default(), label })
     }
 
     pub(super) fn group(&self) -> &Group {
@@ -69,9 +73,9 @@ impl Rings {
         member != self.group().member() && !self.group().inner.segments.is_mapped(member)
     }
 
-    /// The memory behind the ring, in the segment of each member, of which this is the caller's.
-    pub(super) fn beside(&self) -> (Segment, usize) {
-        (self.near, self.block.offset + Ring::bytes(self.slots))
+    /// The memory behind the ring, if there is any: its place in the segment of each member, of which this is the caller's.
+    pub(super) fn beside(&self) -> Option<(Segment, usize)> {
+        self.has_far.then(|| (self.near, self.block.offset + Ring::bytes(self.slots)))
     }
 
     /// Gets what a member has in a part of its stage.

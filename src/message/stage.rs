@@ -2,7 +2,7 @@
 //!
 //! It is four *parts* beside the ring of each member, and a word for each part. A sender copies data into a free part, sets its word, and tells the
 //! receiver by a letter, which gets the data and clears the word. So a part is the sender's while its word is 0, and the receiver's else. Who finds
-//! no part free sends letters.
+//! no part free sends letters: nobody waits for a part, and one that a member never fetches is only not used again.
 
 use crate::{
     comm::{
@@ -46,6 +46,11 @@ impl Stage {
         self.offset + WORDS + part * PART
     }
 
+    /// Takes back a part of which nobody was told.
+    pub(super) fn release(self, part: usize) {
+        self.near.word(self.word(part)).store(FREE);
+    }
+
     /// Copies bytes into a free part, if there is one, and returns its number.
     pub(super) fn fill(self, bytes: &[u8]) -> Option<usize> {
         let part = (0..PARTS).find(|&part| self.near.word(self.word(part)).load() == FREE)?;
@@ -54,14 +59,17 @@ impl Stage {
         Some(part)
     }
 
-    /// Gets what a rank has in a part, and frees that; an error if no rank has such a part.
+    /// Gets what a rank has in a part, and frees that. After an error the job is over: the message could not be put together.
     pub(super) fn fetch(self, engine: &Engine, rank: usize, part: usize, bytes: &mut [u8], label: &Label) -> Result<()> {
         if part >= PARTS || bytes.len() > PART {
             engine.conduit().end(&format!("got a letter of rank {rank} that cannot be: memory was damaged"));
             return Err(engine.over("receive"));
         }
-        engine.get_slices(std::iter::once((rank, self.data(part), bytes)), label)?;
         let signal = SignalWord { offset: self.word(part), op: SignalOp::Set, value: FREE, patient: true };
-        engine.put_message(rank, self.data(part), &[], signal, label)
+        let fetched = engine.get_slices(std::iter::once((rank, self.data(part), bytes)), label);
+        let freed = fetched.and_then(|()| engine.put_message(rank, self.word(part), &[], signal, label));
+        freed.inspect_err(|error| {
+            engine.conduit().end(&format!("could not fetch a message of rank {rank}: {error}"));
+        })
     }
 }

@@ -183,7 +183,7 @@ pub(crate) fn mailbox(job: &Job) -> Result<(), Error> {
         |from: usize, tag: u64, len: usize| (0..len).map(|k| (from * 31 + tag as usize * 7 + k) as u16).collect::<Vec<_>>();
     assert_eq!(mail.try_receive(Any, Any)?, None);
     job.barrier()?;
-    let lengths = [0, 1, 4096, 4097, 60_000];
+    let lengths = [0, 1, 4096, 4097, 60_000, 400_000];
     for to in 0..size {
         for (tag, &len) in lengths.iter().enumerate() {
             mail.send(to, tag as u64, &data(me, tag as u64, len))?;

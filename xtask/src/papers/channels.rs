@@ -2,7 +2,8 @@
 //! a program gains, on more and more ranks.
 //!
 //! On Abe the protocols of this library run over modelled adapters. Of each machine a latency and a bandwidth were fitted to two rows of channels;
-//! all else is predicted. How much a program gains depends on how fast a rank is assumed to compute, so only the trend is judged.
+//! all else is predicted. Copies that a rank makes of messages take no time in the model, so long messages of mailboxes are a little too fast.
+//! How much a program gains depends on how fast a rank is assumed to compute, so only the trend is judged.
 
 use super::machine::{BLUE_GENE, abe};
 use super::program::{Job, Programs};
@@ -32,11 +33,14 @@ const ON_BLUE_GENE: [Published; 6] = [
 
 const PREDICTED: f64 = 0.1;
 
+/// Of a step. Less is no more than before.
+const GROWTH: f64 = 0.01;
+
 pub fn table_1(programs: &Programs) -> Result<Vec<Row>> {
     let times = Times::measure(programs, 1, &abe(), &ON_ABE)?;
     let mut rows = times.by_channels([100, 500_000])?;
     // One row for those with one cause.
-    let (short, long): (Vec<Published>, Vec<Published>) = ON_ABE.iter().partition(|(bytes, ..)| *bytes <= 100_000);
+    let (short, long): (Vec<Published>, Vec<Published>) = ON_ABE.iter().partition(|(bytes, ..)| *bytes <= 5000);
     let published: Vec<String> = short.iter().map(|(bytes, put, sent)| format!("{bytes}: {:.2}", sent / put)).collect();
     let ours: Vec<f64> = short.iter().map(|&(bytes, ..)| times.ratio(bytes)).collect::<Result<_>>()?;
     let shown: Vec<String> = ours.iter().map(|ratio| format!("{ratio:.2}")).collect();
@@ -44,7 +48,8 @@ pub fn table_1(programs: &Programs) -> Result<Vec<Row>> {
     let reason = "a letter and a short put of a channel are both records here; Charm++ makes and schedules a message for 5 µs";
     let what = "mailbox over channel, by bytes";
     rows.push(Row::trend(times.place, what, &published.join(", "), shown.join(", "), "± 10 %", holds).unless(reason));
-    rows.extend(times.by_mailbox(&long)?);
+    let copies = "Charm++ copies a message and the model copies none";
+    rows.extend(times.by_mailbox(&long)?.into_iter().map(|row| row.unless(copies)));
     Ok(rows)
 }
 
@@ -135,6 +140,7 @@ impl Gains {
         let shown: Vec<String> = self.0.iter().map(|(ranks, gain)| format!("{ranks}: {:.1} %", 100.0 * gain)).collect();
         let (first, last) = (self.0[0].1, self.0[self.0.len() - 1].1);
         let what = format!("{what}, saved by channels");
-        Row::trend(place, &what, published, shown.join(", "), "above 0 and more at last", last > first.max(0.0))
+        let holds = last > 0.0 && last > first + GROWTH;
+        Row::trend(place, &what, published, shown.join(", "), "above 0 at last, 1 % more than at first", holds)
     }
 }

@@ -22,6 +22,10 @@ fn hash(value: u64) -> u64 {
 
 fn payload(message: u64) -> Vec<u16> {
     let len = if message.is_multiple_of(5) { hash(message) as usize % 4097 } else { message as usize % 40 };
+    contents(message, len)
+}
+
+fn contents(message: u64, len: usize) -> Vec<u16> {
     (0..len).map(|k| (message as usize + 3 * k) as u16).collect()
 }
 
@@ -132,7 +136,9 @@ fn mail(job: &Job, random: &mut Random) -> Result<(), Error> {
     for _ in 0..random.between(1, 60) {
         let (from, to, tag) = (random.below(size), random.below(size), random.below(TAGS));
         let message = random.next() >> 1;
-        let data = if message.is_multiple_of(11) { vec![message as u16; 30_000] } else { payload(message) };
+        // One that is fetched, in up to four parts.
+        let long = || contents(message, 9000 + hash(message) as usize % 90_000);
+        let data = if message.is_multiple_of(11) { long() } else { payload(message) };
         let tries = random.chance(30) && data.len() <= 4096;
         let receives = random.below(3 * size);
         if to == me {

@@ -37,6 +37,8 @@ pub(crate) mod layers;
 #[cfg(feature = "mpi")]
 pub(crate) mod mpi;
 pub(crate) mod node;
+#[cfg(feature = "_bench")]
+mod ofi;
 mod protocol;
 pub(crate) mod simulated;
 pub(crate) mod soft;
@@ -45,8 +47,6 @@ pub(crate) mod start;
 pub(crate) mod testing;
 pub(crate) mod waist;
 
-#[cfg(feature = "_bench")]
-pub use ib::Bare;
 pub(crate) use node::{Conduit, PublishedWait};
 pub(crate) use protocol::quiescence::{Joined, Quiescence};
 pub(crate) use waist::{
@@ -54,6 +54,8 @@ pub(crate) use waist::{
     RingPlace, SignalOp, SignalWord, Slept, Spot, Spots, Strided, Token, Topology, VirtualTime,
 };
 pub use waist::{Capabilities, Connect, Connections, Native, Ordering, Progress};
+#[cfg(feature = "_bench")]
+pub use {ib::Bare, ofi::BareEndpoint};
 
 pub(crate) use crate::memory::atomic_op::apply_atomic;
 pub(crate) use crate::memory::{atomic_op::AtomicOp, numeric::Scale, word::WaitWord};

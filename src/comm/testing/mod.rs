@@ -2,6 +2,8 @@
 
 pub(crate) mod apart;
 pub(in crate::comm) mod clock;
+#[cfg(not(loom))]
+pub(in crate::comm) mod header;
 pub(crate) mod islands;
 pub(crate) mod post;
 pub(crate) mod watched;

@@ -12,7 +12,7 @@ const BUDGETS: &[(&str, usize)] = &[
     ("src", 647),
     ("src/array", 7274),
     ("src/calls", 364),
-    ("src/comm", 26),
+    ("src/comm", 28),
     ("src/comm/am", 3840),
     ("src/comm/engine", 2096),
     ("src/comm/ib", 5102),
@@ -20,6 +20,7 @@ const BUDGETS: &[(&str, usize)] = &[
     ("src/comm/layers", 440),
     ("src/comm/mpi", 969),
     ("src/comm/node", 2112),
+    ("src/comm/ofi", 488),
     ("src/comm/protocol", 1320),
     ("src/comm/simulated", 1946),
     ("src/comm/soft", 1119),
@@ -32,7 +33,7 @@ const BUDGETS: &[(&str, usize)] = &[
     ("src/memory", 3540),
     ("src/message", 1900),
     ("src/sync", 2800),
-    ("xtask", 7213),
+    ("xtask", 7214),
 ];
 
 /// What has rows.

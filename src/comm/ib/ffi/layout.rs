@@ -1,61 +1,19 @@
-//! Compares the declarations here with the header of libibverbs, as this machine's C compiler reads it.
-//!
-//! A C program prints the size of each structure, the offset and size of each field, each constant, and whether each function has
-//! the declared type. No name can be forgotten (`all_that_is_declared_is_compared`).
+//! Compares the declarations here with the header of libibverbs: structures, constants, and the types of functions. No name can be forgotten
+//! (`all_that_is_declared_is_compared`).
 
 use std::{
     collections::BTreeSet,
     ffi::{CStr, CString, c_void},
-    fs,
-    io::{self, Write},
-    mem::{MaybeUninit, align_of, size_of},
-    process::{Command, Stdio},
+    mem::{align_of, size_of},
 };
 
 use super::*;
+use crate::comm::testing::header::{Known, compare, constants, field, missing, names, skipped, structures};
 
 const HEADER: &str = "infiniband/verbs.h";
 
 /// Debian's package of the header.
 const PACKAGE: &str = "libibverbs-dev";
-
-/// An expression of C, and what it must be.
-type Known = (String, i64);
-
-const fn size_behind<T>(_: *const T) -> usize {
-    size_of::<T>()
-}
-
-/// Offset and size of a field, which may lie in others.
-macro_rules! field {
-    ($known:ident, $c:expr, $type:ident, $($field:ident).+) => {{
-        let whole = MaybeUninit::<$type>::uninit();
-        // SAFETY: a field of a place that is large enough; nothing is read.
-        let field = unsafe { &raw const (*whole.as_ptr()).$($field).+ };
-        let (c, name) = ($c, [$(stringify!($field)),+].join("."));
-        $known.push((format!("offsetof({c}, {name})"), (field.addr() - whole.as_ptr().addr()) as i64));
-        $known.push((format!("sizeof((({c} *)0)->{name})"), size_behind(field) as i64));
-    }};
-}
-
-/// Structures with all their fields, and with their sizes unless they are declared in part.
-macro_rules! structures {
-    ($known:ident: $($part:ident $type:ident { $($field:ident)* })*) => {
-        $(
-            // Does not build if a field is missing.
-            let _ = |whole: &$type| { let $type { $($field: _),* } = whole; };
-            $(field!($known, concat!("struct ", stringify!($type)), $type, $field);)*
-            if stringify!($part) == "whole" {
-                $known.push((concat!("sizeof(struct ", stringify!($type), ")").to_owned(), size_of::<$type>() as i64));
-                $known.push((concat!("_Alignof(struct ", stringify!($type), ")").to_owned(), align_of::<$type>() as i64));
-            }
-        )*
-    };
-}
-
-macro_rules! constants {
-    ($known:ident: $($name:ident)*) => { $($known.push((stringify!($name).to_owned(), i64::from($name)));)* };
-}
 
 fn known() -> Vec<Known> {
     let mut known = Vec::new();
@@ -186,30 +144,9 @@ const OPERATIONS: [(&str, &str); 5] = [
     ("post_recv", "int (*)(struct ibv_qp *, struct ibv_recv_wr *, struct ibv_recv_wr **)"),
 ];
 
-fn compiler(arguments: &[&str], stdin: &str) -> io::Result<(bool, String)> {
-    let mut cc = Command::new("cc").args(arguments).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn()?;
-    cc.stdin.take().expect("piped").write_all(stdin.as_bytes())?;
-    let outcome = cc.wait_with_output()?;
-    Ok((outcome.status.success(), String::from_utf8_lossy(&outcome.stderr).into_owned()))
-}
-
-/// Why there is nothing to compare with.
-fn missing() -> Option<String> {
-    match compiler(&["-E", "-x", "c", "-"], &format!("#include <{HEADER}>\n")) {
-        Err(error) => Some(format!("no C compiler cc ({error})")),
-        Ok((false, _)) => Some(format!("no header {HEADER} (Debian: {PACKAGE})")),
-        Ok((true, _)) => None,
-    }
-}
-
-/// Tells the reader of the suites; libtest shows nothing else of a test that passes.
-fn skipped(test: &str, why: &str) {
-    let _ = writeln!(io::stdout(), "\nskipped: {test}: {why}");
-}
-
 #[test]
 fn layout_is_that_of_the_header() {
-    if let Some(why) = missing() {
+    if let Some(why) = missing(HEADER, PACKAGE) {
         return skipped("layout of libibverbs", &why);
     }
     let mut known = known();
@@ -217,29 +154,7 @@ fn layout_is_that_of_the_header() {
         let pointer = format!("__typeof__(((struct ibv_context_ops *)0)->{name})");
         (format!("__builtin_types_compatible_p({pointer}, {signature})"), 1)
     }));
-    let lines: String = known.iter().map(|(c, _)| format!("    printf(\"%lld\\n\", (long long)({c}));\n")).collect();
-    let program = format!(
-        "#include <stddef.h>\n#include <stdint.h>\n#include <stdio.h>\n#include <{HEADER}>\n#undef ibv_query_port\n\
-         int main(void) {{\n{lines}    return 0;\n}}\n"
-    );
-    let folder = std::env::temp_dir().join(format!("global-arrays-layout-{}", std::process::id()));
-    fs::create_dir(&folder).expect("a folder for the program");
-    let path = folder.join("layout");
-    let built = compiler(&["-x", "c", "-o", path.to_str().expect("text"), "-"], &program);
-    let printed = Command::new(&path).output();
-    let _ = fs::remove_dir_all(&folder);
-    let (success, said) = built.expect("cc");
-    assert!(success, "the header does not know all of ffi:\n{said}");
-    let printed = String::from_utf8(printed.expect("the program").stdout).expect("text");
-    let values: Vec<i64> = printed.lines().map(|line| line.parse().expect("a number")).collect();
-    assert_eq!(values.len(), known.len());
-    let wrong: Vec<String> = known
-        .iter()
-        .zip(values)
-        .filter(|((_, rust), c)| rust != c)
-        .map(|((expression, rust), c)| format!("{expression}: {c} in C, {rust} in ffi"))
-        .collect();
-    assert!(wrong.is_empty(), "{} of {} differ:\n{}", wrong.len(), known.len(), wrong.join("\n"));
+    compare(HEADER, "#undef ibv_query_port", &known);
 }
 
 #[test]
@@ -259,10 +174,6 @@ fn all_that_is_declared_is_compared() {
         }
     }
     assert!(count > 70 && missing.is_empty(), "{count} declared, not compared: {missing:?}");
-}
-
-fn names(expression: &str) -> Vec<String> {
-    expression.split(|c: char| !c.is_alphanumeric() && c != '_').map(str::to_owned).collect()
 }
 
 /// A symbol that a library has in two versions is found by name as the linker finds it: in the version that is the default.

@@ -12,6 +12,8 @@
 //! | `strided_get`, `strided_put` | 9, 12; 8, 9 of ARMCI-ODCM | of a chunk | microseconds of a patch of [`strided::PATCH`] bytes |
 //! | `strided_accumulate` | 10 of ARMCI-ODCM | of a chunk | the same |
 //! | `shift`, `transpose` | 16, 17 | of a put | microseconds until all ranks have written to all |
+//! | `channel`, `mailbox` | tables 1, 2 of CkDirect | of a message | microseconds there and back |
+//! | `stencil_…`, `multicast_…` | 2, 3 of CkDirect | of a message | microseconds of a step |
 //!
 //! Transfers and accumulates, strided or not, take two ranks on two nodes; the others as many as there are.
 

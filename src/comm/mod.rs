@@ -12,6 +12,7 @@
 //! | `am` | active messages over any wire |
 //! | `start` | how ranks start and meet; the table of networks |
 //! | `mpi`, `ib`, `simulated` | networks |
+//! | `ofi` | libfabric without a network, for a bench |
 //! | `testing` | networks for tests |
 //!
 //! # The waist

@@ -13,7 +13,7 @@ use rustc_hash::FxHashMap;
 
 use super::{
     rings::{MOST_BYTES, Rings, SLOTS},
-    stage::{PART, Stage},
+    stage::{PART, PARTS, Stage},
 };
 use crate::{
     calls::located,
@@ -304,6 +304,9 @@ impl<T: Element> Mailbox<T> {
         if is_staged {
             mail.data.resize(before + left.min(Self::PART), T::zeroed());
             let (&[number], Some(stage)) = (data, self.stage) else { return Err(wrong()) };
+            if number >= PARTS as u64 {
+                return Err(wrong());
+            }
             self.rings.fetch(stage, from, number as usize, bytemuck::cast_slice_mut(&mut mail.data[before..]))?;
         } else {
             let bytes = bytemuck::cast_slice::<u64, u8>(data);

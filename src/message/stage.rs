@@ -15,7 +15,7 @@ use crate::{
 
 /// Bytes of a part.
 pub(super) const PART: usize = 1 << 16;
-const PARTS: usize = 4;
+pub(super) const PARTS: usize = 4;
 /// Of the words, which come first: a line.
 const WORDS: usize = 64;
 const FREE: u32 = 0;
@@ -61,10 +61,6 @@ impl Stage {
 
     /// Gets what a rank has in a part, and frees that. After an error the job is over: the message could not be put together.
     pub(super) fn fetch(self, engine: &Engine, rank: usize, part: usize, bytes: &mut [u8], label: &Label) -> Result<()> {
-        if part >= PARTS || bytes.len() > PART {
-            engine.conduit().end(&format!("got a letter of rank {rank} that cannot be: memory was damaged"));
-            return Err(engine.over("receive"));
-        }
         let signal = SignalWord { offset: self.word(part), op: SignalOp::Set, value: FREE, patient: true };
         let fetched = engine.get_slices(std::iter::once((rank, self.data(part), bytes)), label);
         let freed = fetched.and_then(|()| engine.put_message(rank, self.word(part), &[], signal, label));

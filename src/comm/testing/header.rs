@@ -68,6 +68,28 @@ pub(crate) fn skipped(test: &str, why: &str) {
     let _ = writeln!(io::stdout(), "\nskipped: {test}: {why}");
 }
 
+/// A Rust type, in C; one that is not known is a structure.
+pub(crate) fn in_c(rust: &str) -> String {
+    if let Some(to) = rust.strip_prefix("*mut ") {
+        return format!("{} *", in_c(to));
+    }
+    if let Some(to) = rust.strip_prefix("*const ") {
+        return format!("const {} *", in_c(to));
+    }
+    let c = match rust {
+        "c_int" => "int",
+        "c_uint" => "unsigned int",
+        "c_char" => "char",
+        "c_void" => "void",
+        "u8" => "uint8_t",
+        "u32" => "uint32_t",
+        "u64" => "uint64_t",
+        "usize" => "size_t",
+        structure => return format!("struct {structure}"),
+    };
+    c.to_owned()
+}
+
 /// Compares what is known with what a C program prints that includes the header.
 ///
 /// # Panics

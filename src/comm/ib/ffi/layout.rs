@@ -8,7 +8,7 @@ use std::{
 };
 
 use super::*;
-use crate::comm::testing::header::{Known, compare, constants, field, missing, names, skipped, structures};
+use crate::comm::testing::header::{Known, compare, constants, field, in_c, missing, names, skipped, structures};
 
 const HEADER: &str = "infiniband/verbs.h";
 
@@ -105,34 +105,14 @@ fn known() -> Vec<Known> {
 /// An expression that is 1 if a function has the declared type. The one whose argument the header hides behind an inline function
 /// is compared with what that passes on.
 fn has_type(&(name, arguments, result): &(&str, &[&str], &str)) -> String {
-    let mut arguments: Vec<String> = arguments.iter().map(|argument| in_c(argument)).collect();
+    let mut arguments: Vec<String> =
+        arguments.iter().map(|argument| in_c(argument).replace("struct ibv_gid", "union ibv_gid")).collect();
     if name == "ibv_query_port" {
         arguments[2] = "struct _compat_ibv_port_attr *".to_owned();
     }
     let arguments = if arguments.is_empty() { "void".to_owned() } else { arguments.join(", ") };
     let result = if result.is_empty() { "void".to_owned() } else { in_c(result) };
     format!("__builtin_types_compatible_p(__typeof__({name}), {result} ({arguments}))")
-}
-
-/// A Rust type, in C.
-fn in_c(rust: &str) -> String {
-    if let Some(to) = rust.strip_prefix("*mut ") {
-        return format!("{} *", in_c(to));
-    }
-    if let Some(to) = rust.strip_prefix("*const ") {
-        return format!("const {} *", in_c(to));
-    }
-    let c = match rust {
-        "c_int" => "int",
-        "c_uint" => "unsigned int",
-        "c_char" => "char",
-        "c_void" => "void",
-        "u8" => "uint8_t",
-        "usize" => "size_t",
-        "ibv_gid" => "union ibv_gid",
-        structure => return format!("struct {structure}"),
-    };
-    c.to_owned()
 }
 
 /// The functions of a context that are called, by the types that `ffi` gives their arguments.

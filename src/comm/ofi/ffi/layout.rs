@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, mem::align_of};
 
 use super::*;
-use crate::comm::testing::header::{Known, compare, constants, missing, names, skipped, structures};
+use crate::comm::testing::header::{Known, compare, constants, in_c, missing, names, skipped, structures};
 
 const HEADERS: &str = "rdma/fi_rma.h";
 const MORE: &str = "#include <rdma/fi_cm.h>\n#include <rdma/fi_domain.h>\n#include <rdma/fi_endpoint.h>\n#include <rdma/fi_eq.h>";
@@ -63,25 +63,6 @@ fn known() -> Vec<Known> {
         (format!("__builtin_types_compatible_p(__typeof__({name}), {result} ({}))", arguments.join(", ")), 1)
     }));
     known
-}
-
-/// A Rust type, in C.
-fn in_c(rust: &str) -> String {
-    if let Some(to) = rust.strip_prefix("*mut ") {
-        return format!("{} *", in_c(to));
-    }
-    if let Some(to) = rust.strip_prefix("*const ") {
-        return format!("const {} *", in_c(to));
-    }
-    let c = match rust {
-        "c_int" => "int",
-        "c_char" => "char",
-        "c_void" => "void",
-        "u32" => "uint32_t",
-        "u64" => "uint64_t",
-        structure => return format!("struct {structure}"),
-    };
-    c.to_owned()
 }
 
 /// Entries of tables that are called, by the types that `structures` gives their arguments.

@@ -135,7 +135,7 @@ impl<W: Wire> Endpoint<W> {
         // SAFETY: committed, and of a segment of this node, which stays mapped while the endpoint lives; it is shut before it is given back. All
         // access it by kernels and atomics.
         let opened = unsafe { wire.open(start, range.len()) }?;
-        let region = Region { offset: range.start, len: range.len(), address: start.addr() as u64, key: opened.key };
+        let region = Region { offset: range.start, len: range.len(), address: opened.address, key: opened.key };
         self.reach.owned.of(number).into_iter().for_each(|own| own.add(region, opened));
         Ok(())
     }

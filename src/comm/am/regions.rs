@@ -228,6 +228,10 @@ mod tests {
         Region { offset, len, address: 1000 + offset as u64, key: Key([key, u64::MAX - key]) }
     }
 
+    fn opened(id: u64) -> Opened {
+        Opened { address: 0, key: Key([id; 2]), id }
+    }
+
     fn words(regions: &[Region]) -> Vec<u64> {
         regions.iter().flat_map(Region::words).collect()
     }
@@ -268,15 +272,15 @@ mod tests {
     #[test]
     fn what_was_told_before_a_revocation_is_not_believed_after_it() {
         let (mut own, mut known) = (Own::default(), Known::default());
-        own.add(region(0, 64, 1), Opened { key: Key([1; 2]), id: 1 });
-        own.add(region(64, 64, 2), Opened { key: Key([2; 2]), id: 2 });
+        own.add(region(0, 64, 1), opened(1));
+        own.add(region(64, 64, 2), opened(2));
         let tell = |own: &mut Own| {
             let (version, regions) = own.tell(3);
             (version, words(&regions.copied().collect::<Vec<_>>()))
         };
         let (old, before) = tell(&mut own);
         assert_eq!(own.take(&(128..200)), []);
-        assert_eq!(own.take(&(127..200)), [(region(64, 64, 2), Opened { key: Key([2; 2]), id: 2 })]);
+        assert_eq!(own.take(&(127..200)), [(region(64, 64, 2), opened(2))]);
         let (version, told) = own.revoke();
         assert_eq!((told, own.is_revoked()), (vec![3], false));
         known.revoked(version, 0);

@@ -248,6 +248,8 @@ impl Key {
 /// Memory that is open to peers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Opened {
+    /// What peers name its first byte by, with the key.
+    pub address: u64,
     pub key: Key,
     /// What the wire knows it by.
     pub id: u64,
@@ -256,7 +258,7 @@ pub(crate) struct Opened {
 /// Bytes here, and their place at a peer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Piece {
-    /// An address there, and the key of the memory that holds it.
+    /// An address there, as the peer has told it, and the key of the memory that holds it.
     pub there: u64,
     pub key: Key,
     pub here: *mut u8,

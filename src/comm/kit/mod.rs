@@ -7,4 +7,5 @@ pub(super) mod process;
 pub(super) mod random;
 pub(crate) mod say;
 pub(super) mod slab;
+pub(super) mod slots;
 pub(crate) mod tree;

@@ -108,6 +108,6 @@ mod tests {
         assert_eq!(words[0], 0x0807_0605_0403_0201);
         assert_eq!(Address::of_words(words), Some(ADDRESS));
         assert_eq!(Address::of_words(Words::default()), None);
-        assert_eq!(Address::of_words([words[0], words[1], words[2], words[3] | 1 << 40]), None);
+        assert_eq!(Address::of_words(words.map(|word| word | 1 << 40)), None);
     }
 }

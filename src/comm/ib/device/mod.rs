@@ -34,7 +34,6 @@
 
 mod address;
 mod registered;
-pub(in crate::comm::ib) mod slots;
 mod work;
 
 use std::{fmt, ops::BitOr, time::Duration};

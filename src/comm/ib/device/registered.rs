@@ -2,7 +2,8 @@
 
 use std::{mem::ManuallyDrop, ops::Deref};
 
-use super::{Access, Device, DeviceRegion, Result, WorkPiece, slots::Slots};
+use super::{Access, Device, DeviceRegion, Result, WorkPiece};
+use crate::comm::kit::slots::Slots;
 
 /// Slots that a device has registered.
 #[derive(Debug)]

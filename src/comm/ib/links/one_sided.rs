@@ -134,7 +134,7 @@ impl<D: Device> OneSided for Links<D> {
         // SAFETY: the caller's promise.
         let region = unsafe { self.device.register(start, len, access) }.map_err(|error| error.to_string())?;
         self.opened.push(region);
-        Ok(Opened { key: region.remote.into(), id: region.id })
+        Ok(Opened { address: start.addr() as u64, key: region.remote.into(), id: region.id })
     }
 
     fn shut(&mut self, opened: Opened) -> Result<()> {

@@ -16,7 +16,7 @@ use rustc_hash::FxHashMap;
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 
 /// The address of an endpoint, in the words of its network.
-pub(in crate::comm) type Words = [u64; 4];
+pub(in crate::comm) type Words = [u64; 8];
 
 /// The addresses of a job's endpoints.
 pub(in crate::comm) enum Directory {
@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     fn address(number: u64) -> Words {
-        [number, 2, 3, u64::MAX]
+        [number, 2, 3, 4, 5, 6, 7, u64::MAX]
     }
 
     #[test]

@@ -12,7 +12,7 @@ use crate::memory::kernels;
 const LINE: usize = 64;
 
 /// Memory in slots of one length. A slot that is lent to a device is touched by nobody else.
-pub(in crate::comm::ib) struct Slots {
+pub(in crate::comm) struct Slots {
     start: NonNull<u8>,
     layout: Layout,
     len: usize,
@@ -23,7 +23,7 @@ unsafe impl Send for Slots {}
 
 impl Slots {
     /// `count` slots of at least `len` bytes each.
-    pub(in crate::comm::ib) fn new(count: usize, len: usize) -> Self {
+    pub(in crate::comm) fn new(count: usize, len: usize) -> Self {
         let len = len.next_multiple_of(LINE);
         let layout = Layout::from_size_align(count * len, LINE).expect("some megabytes at most");
         assert!(layout.size() > 0, "slots without memory");
@@ -33,23 +33,23 @@ impl Slots {
     }
 
     /// All of the memory, which a device is to know. No references to it are handed out but in [`look`](Self::look).
-    pub(in crate::comm::ib) fn memory(&self) -> (*mut u8, usize) {
+    pub(in crate::comm) fn memory(&self) -> (*mut u8, usize) {
         (self.start.as_ptr(), self.layout.size())
     }
 
     /// Bytes of a slot.
-    pub(in crate::comm::ib) fn len(&self) -> usize {
+    pub(in crate::comm) fn len(&self) -> usize {
         self.len
     }
 
     /// The beginning of a slot whose first `len` bytes are used.
-    pub(in crate::comm::ib) fn at(&self, slot: usize, len: usize) -> *mut u8 {
+    pub(in crate::comm) fn at(&self, slot: usize, len: usize) -> *mut u8 {
         assert!(len <= self.len && (slot + 1) * self.len <= self.layout.size(), "{len} bytes of slot {slot}");
         self.start.as_ptr().wrapping_add(slot * self.len)
     }
 
     /// Fills a slot that is not lent, from a byte on.
-    pub(in crate::comm::ib) fn write(&mut self, slot: usize, from: usize, bytes: &[u8]) {
+    pub(in crate::comm) fn write(&mut self, slot: usize, from: usize, bytes: &[u8]) {
         let to = self.at(slot, from + bytes.len()).wrapping_add(from);
         // SAFETY: inside the memory of this value, which nobody refers to; the caller's bytes are elsewhere.
         unsafe { kernels::copy(to, bytes.as_ptr(), bytes.len()) };
@@ -59,19 +59,19 @@ impl Slots {
     ///
     /// # Safety
     /// The bytes are readable, and not in a slot.
-    pub(in crate::comm::ib) unsafe fn write_from(&mut self, slot: usize, bytes: *const u8, len: usize) {
+    pub(in crate::comm) unsafe fn write_from(&mut self, slot: usize, bytes: *const u8, len: usize) {
         // SAFETY: inside the memory of this value; the caller's promise.
         unsafe { kernels::read(self.at(slot, len), bytes, len) };
     }
 
     /// Looks at the first bytes of a slot that is not lent.
-    pub(in crate::comm::ib) fn look(&self, slot: usize, len: usize, at: impl FnOnce(&[u8])) {
+    pub(in crate::comm) fn look(&self, slot: usize, len: usize, at: impl FnOnce(&[u8])) {
         // SAFETY: inside the memory of this value, which nobody writes meanwhile.
         at(unsafe { std::slice::from_raw_parts(self.at(slot, len), len) });
     }
 
     /// Reads a slot that is not lent, from a byte on.
-    pub(in crate::comm::ib) fn read(&self, slot: usize, from: usize, bytes: &mut [u8]) {
+    pub(in crate::comm) fn read(&self, slot: usize, from: usize, bytes: &mut [u8]) {
         let at = self.at(slot, from + bytes.len()).wrapping_add(from);
         // SAFETY: as in `write`.
         unsafe { kernels::copy(bytes.as_mut_ptr(), at, bytes.len()) };

@@ -11,8 +11,8 @@
 //! | `soft` | virtual time, models of machines, ranks by turns |
 //! | `am` | active messages over any wire |
 //! | `start` | how ranks start and meet; the table of networks |
-//! | `mpi`, `ib`, `simulated` | networks |
-//! | `ofi` | libfabric without a network, for a bench |
+//! | `rma` | a wire over any reliable adapter |
+//! | `mpi`, `ib`, `ofi`, `simulated` | networks |
 //! | `testing` | networks for tests |
 //!
 //! # The waist
@@ -38,9 +38,9 @@ pub(crate) mod layers;
 #[cfg(feature = "mpi")]
 pub(crate) mod mpi;
 pub(crate) mod node;
-#[cfg(feature = "_bench")]
 mod ofi;
 mod protocol;
+mod rma;
 pub(crate) mod simulated;
 pub(crate) mod soft;
 pub(crate) mod start;

@@ -65,6 +65,10 @@ use crate::{
 /// ([`ranks_per_node`](Self::ranks_per_node)) reach each other by queue pairs that connect on demand. With `ib:sockets` they are processes of one
 /// machine, forked or started by a launcher, whose devices reach each other by sockets.
 ///
+/// `ofi` drives an adapter by libfabric, which is loaded when the job starts: the first provider of a list that will do, and `ofi:PROVIDER` the one
+/// that it names, such as `ofi:cxi` or `ofi:tcp;ofi_rxm`. Ranks are processes, forked or started by a launcher. `GA_OFI_DOMAIN` names the domains that
+/// the ranks of a machine take in turns. It has run on providers of sockets and of shared memory, and on no adapter yet.
+///
 /// For tests, a name takes layers, such as `threads+hidden+scrambled`. With `hidden` no memory is mapped. Between ranks that do not see
 /// each other's memory, `delayed` makes puts visible late, and `scrambled` completes operations out of order. `:unmapped` stands for
 /// `+hidden+delayed+scrambled`. `threads:packets+hidden` runs the active messages that also `mpi` runs, inside one machine. `counted` prints

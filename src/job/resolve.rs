@@ -56,7 +56,7 @@ impl Launch {
         };
         let choice = table::choose(&name).map_err(Error::Launch)?;
         let is_plain = choice.is_plain();
-        let Choice { network, variant, machine, layers } = choice;
+        let Choice { network, variant, device, layers } = choice;
         let most = if network.is_a_model() { MOST_SIMULATED } else { MOST_RANKS };
         let allowed = format!("a number of ranks from 1 to {most}");
         let ranks = Setting { method: "Launch::ranks", variable: "GA_RANKS", allowed: &allowed };
@@ -145,7 +145,7 @@ impl Launch {
             connect,
             options,
             layers,
-            machine,
+            device,
             form,
             stack,
             seed,

@@ -2,10 +2,25 @@
 //!
 //! | file, folder | contents |
 //! |---|---|
+//! | `networks` | which providers ranks use |
+//! | `adapter`, `messages` | a port as an adapter, and its frames |
+//! | `port` | the objects of an endpoint, and calls on them |
 //! | `ffi` | what is used of the library |
-//! | `bare` | an endpoint without layers, for the bench |
+//! | `bare` | an endpoint without layers, for a bench |
+//!
+//! # Visible writes
+//!
+//! A write is visible when a read that the provider orders behind it has ended; if it orders none, when a fenced write has been
+//! delivered; if it has no fence, each write ends when it is delivered.
 
+mod adapter;
+#[cfg(feature = "_bench")]
 mod bare;
 mod ffi;
+mod messages;
+mod networks;
+mod port;
 
-pub use bare::BareEndpoint;
+#[cfg(feature = "_bench")]
+pub use self::bare::BareEndpoint;
+pub(super) use self::networks::NETWORK;

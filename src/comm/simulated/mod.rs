@@ -73,7 +73,7 @@ fn run_and_say(settings: &Settings, body: &Body<'_>) -> Result<(), Error> {
 
 /// Runs `body` on every rank and returns when all have ended. Where the machine's nodes have agents, code of a network joins them.
 pub(super) fn run(settings: &Settings, body: &Body<'_>) -> Result<Report, Error> {
-    let machine = table::machine(settings.machine.as_deref().unwrap_or_default(), settings)?;
+    let machine = table::machine(settings.device.as_deref().unwrap_or_default(), settings)?;
     if settings.layers.contains(&Layer::Delayed) {
         return Err(Error::Launch("a simulated network has no layer +delayed: its model says when a put is visible".into()));
     }
@@ -83,7 +83,7 @@ pub(super) fn run(settings: &Settings, body: &Body<'_>) -> Result<Report, Error>
         let why = "moves all bytes over queue pairs, so no array can go without contents (GA_COMPUTING=skip); take one without [agents]";
         return Err(Error::Launch(format!(
             "the machine of \"simulated:{}\" {why}",
-            settings.machine.as_deref().unwrap_or_default()
+            settings.device.as_deref().unwrap_or_default()
         )));
     }
     let named = |what: &str, number: usize, count: usize| {

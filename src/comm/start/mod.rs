@@ -62,6 +62,9 @@ const PACKETS: &[&str] = &["packets"];
 /// The devices of a network without a choice.
 pub(in crate::comm) const NO_DEVICE: &[&str] = &[""];
 
+/// The devices of a network that knows them by the user's names.
+pub(in crate::comm) const ANY_DEVICE: &[&str] = &["", "*"];
+
 /// What the ranks of a network are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ranks {
@@ -82,6 +85,11 @@ pub(crate) enum Ranks {
 pub(crate) type Body<'b> = dyn Fn(Arc<Conduit>, usize) -> Result<(), String> + Sync + 'b;
 
 impl Named {
+    /// Returns true if a name behind its own is for the network to understand.
+    fn takes_any_device(&self) -> bool {
+        self.is_a_model() || self.variants.iter().any(|variant| variant.devices == ANY_DEVICE)
+    }
+
     /// Returns true if it is a model of a machine, which its name names behind a colon.
     pub(crate) fn is_a_model(&self) -> bool {
         self.variants.iter().any(|variant| variant.ranks == Ranks::Simulated)

@@ -55,8 +55,9 @@ pub(crate) struct Settings {
     pub options: Vec<(&'static str, String)>,
     /// The layers on the network, from below.
     pub layers: Vec<Layer>,
-    /// The machine that a simulated network is a model of: a name or a file.
-    pub machine: Option<String>,
+    /// What the network's name names behind a colon, where the network understands that: the machine that a simulated one is a model of,
+    /// by name or by file, or a provider of libfabric.
+    pub device: Option<String>,
     /// The form of simulated ranks, and the bytes of each rank's stack.
     pub form: Form,
     pub stack: usize,

@@ -13,7 +13,7 @@ use crate::comm::mpi;
 use crate::comm::{
     ib,
     layers::{HARSH, LAYERS, Layer},
-    simulated,
+    ofi, simulated,
 };
 #[cfg(test)]
 use crate::error::Error;
@@ -24,6 +24,7 @@ const NETWORKS: &[Named] = &[
     threads::NETWORK,
     simulated::NETWORK,
     ib::NETWORK,
+    ofi::NETWORK,
     #[cfg(feature = "mpi")]
     mpi::NETWORK,
 ];
@@ -78,15 +79,15 @@ const UNMAPPED: &str = "unmapped";
 pub(crate) struct Choice {
     pub network: &'static Named,
     pub variant: &'static Variant,
-    /// The machine of a network that is a model, in place of a device.
-    pub machine: Option<String>,
+    /// What is named behind a network that [understands any name](Named::takes_any_device).
+    pub device: Option<String>,
     pub layers: Vec<Layer>,
 }
 
 impl Choice {
     /// The network alone, without a device or layers that the name asks for.
     pub(crate) fn is_plain(&self) -> bool {
-        self.variant.devices == MAPPING && self.machine.is_none() && self.layers.is_empty()
+        self.variant.devices == MAPPING && self.device.is_none() && self.layers.is_empty()
     }
 }
 
@@ -104,8 +105,8 @@ fn parse(name: &str) -> Option<Choice> {
     let mut layers: Vec<Layer> = Vec::new();
     let (base, device) = base.split_once(':').map_or((base, None), |(base, device)| (base, Some(device)));
     let network = NETWORKS.iter().find(|network| network.name == base)?;
-    let machine = device.filter(|_| network.is_a_model()).map(str::to_owned);
-    let mut device = device.filter(|_| machine.is_none()).unwrap_or_default();
+    let named = device.filter(|&device| network.takes_any_device() && device != UNMAPPED).map(str::to_owned);
+    let mut device = device.filter(|_| named.is_none()).unwrap_or_default();
     if device == UNMAPPED {
         layers.push(Layer::Hidden);
         layers.extend(HARSH);
@@ -119,7 +120,7 @@ fn parse(name: &str) -> Option<Choice> {
         }
         layers.push(layer);
     }
-    Some(Choice { network, variant, machine, layers })
+    Some(Choice { network, variant, device: named, layers })
 }
 
 fn refusal(name: &str) -> String {
@@ -127,6 +128,7 @@ fn refusal(name: &str) -> String {
         .iter()
         .map(|network| match network.is_a_model() {
             true => format!("{}:MACHINE (of {}, or a file)", network.name, simulated::NAMES.join(", ")),
+            false if network.takes_any_device() => format!("{0} or {0}:PROVIDER", network.name),
             false => network.name.to_owned(),
         })
         .collect();
@@ -134,7 +136,7 @@ fn refusal(name: &str) -> String {
     let devices: BTreeSet<String> = [UNMAPPED]
         .into_iter()
         .chain(NETWORKS.iter().flat_map(|network| network.variants).flat_map(|variant| variant.devices).copied())
-        .filter(|name| !name.is_empty())
+        .filter(|name| !name.is_empty() && *name != "*")
         .map(|name| format!(":{name}"))
         .collect();
     let layers = LAYERS.map(|(name, _)| format!("+{name}"));

@@ -20,11 +20,12 @@ const BUDGETS: &[(&str, usize)] = &[
     ("src/comm/layers", 440),
     ("src/comm/mpi", 969),
     ("src/comm/node", 2112),
-    ("src/comm/ofi", 488),
+    ("src/comm/ofi", 1200),
     ("src/comm/protocol", 1320),
+    ("src/comm/rma", 700),
     ("src/comm/simulated", 1946),
     ("src/comm/soft", 1119),
-    ("src/comm/start", 2996),
+    ("src/comm/start", 3004),
     ("src/comm/waist", 630),
     ("src/distribution", 1501),
     ("src/guide", 20),
@@ -33,7 +34,7 @@ const BUDGETS: &[(&str, usize)] = &[
     ("src/memory", 3540),
     ("src/message", 1900),
     ("src/sync", 2800),
-    ("xtask", 7214),
+    ("xtask", 7240),
 ];
 
 /// What has rows.

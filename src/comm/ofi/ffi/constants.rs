@@ -8,6 +8,7 @@ pub(crate) const FI_RECV: u64 = 1 << 10;
 pub(crate) const FI_SEND: u64 = 1 << 11;
 pub(crate) const FI_REMOTE_READ: u64 = 1 << 12;
 pub(crate) const FI_REMOTE_WRITE: u64 = 1 << 13;
+pub(crate) const FI_FENCE: u64 = 1 << 21;
 pub(crate) const FI_COMPLETION: u64 = 1 << 24;
 pub(crate) const FI_DELIVERY_COMPLETE: u64 = 1 << 28;
 pub(crate) const FI_CONTEXT: u64 = 1 << 59;
@@ -20,6 +21,9 @@ pub(crate) const FI_MR_PROV_KEY: i32 = 1 << 6;
 pub(crate) const FI_MR_ENDPOINT: i32 = 1 << 9;
 
 pub(crate) const FI_ORDER_RAW: u64 = 1 << 1;
+pub(crate) const FI_ORDER_WAW: u64 = 1 << 4;
+pub(crate) const FI_ORDER_SAW: u64 = 1 << 7;
+pub(crate) const FI_ORDER_SAS: u64 = 1 << 8;
 
 pub(crate) const FI_EP_RDM: u32 = 3;
 pub(crate) const FI_AV_TABLE: u32 = 2;
@@ -31,3 +35,5 @@ pub(crate) const FI_ENABLE: i32 = 6;
 
 pub(crate) const FI_EAGAIN: i32 = 11;
 pub(crate) const FI_EAVAIL: i32 = 259;
+
+pub(crate) const FI_ADDR_UNSPEC: u64 = u64::MAX;

@@ -17,7 +17,9 @@ fn known() -> Vec<Known> {
         }
         part fi_tx_attr { caps mode op_flags msg_order comp_order inject_size size }
         part fi_rx_attr { caps mode op_flags msg_order comp_order total_buffered_recv size }
-        part fi_ep_attr { r#type protocol protocol_version max_msg_size }
+        part fi_ep_attr {
+            r#type protocol protocol_version max_msg_size msg_prefix_size max_order_raw_size max_order_war_size max_order_waw_size
+        }
         part fi_domain_attr {
             domain name threading control_progress data_progress resource_mgmt av_type mr_mode mr_key_size
         }
@@ -25,7 +27,7 @@ fn known() -> Vec<Known> {
         whole fid { fclass context ops }
         part fi_ops { size close bind control }
         part fid_fabric { fid ops }
-        part fi_ops_fabric { size domain }
+        part fi_ops_fabric { size domain passive_ep eq_open wait_open trywait }
         part fid_domain { fid ops mr }
         part fi_ops_domain { size av_open cq_open endpoint }
         part fi_ops_mr { size reg }
@@ -40,7 +42,7 @@ fn known() -> Vec<Known> {
         whole fi_cq_err_entry { op_context flags len buf data tag olen err prov_errno err_data err_data_size }
         part fid_ep { fid ops cm msg rma }
         part fi_ops_cm { size setname getname }
-        part fi_ops_msg { size recv recvv recvmsg send }
+        part fi_ops_msg { size recv recvv recvmsg send sendv sendmsg inject }
         part fi_ops_rma { size read readv readmsg write writev writemsg inject }
         whole fi_rma_iov { addr len key }
         whole fi_msg_rma { msg_iov desc iov_count addr rma_iov rma_iov_count context data }
@@ -51,7 +53,7 @@ fn known() -> Vec<Known> {
     }
     flags! {
         FI_MSG FI_RMA FI_READ FI_WRITE FI_RECV FI_SEND FI_REMOTE_READ FI_REMOTE_WRITE FI_COMPLETION FI_DELIVERY_COMPLETE FI_CONTEXT
-        FI_CONTEXT2 FI_ORDER_RAW
+        FI_CONTEXT2 FI_ORDER_RAW FI_ORDER_WAW FI_ORDER_SAW FI_ORDER_SAS FI_FENCE FI_ADDR_UNSPEC
     }
     constants! { known:
         FI_MR_LOCAL FI_MR_VIRT_ADDR FI_MR_ALLOCATED FI_MR_PROV_KEY FI_MR_ENDPOINT FI_EP_RDM FI_AV_TABLE FI_THREAD_DOMAIN FI_RM_ENABLED
@@ -66,7 +68,7 @@ fn known() -> Vec<Known> {
 }
 
 /// Entries of tables that are called, by the types that `structures` gives their arguments.
-const ENTRIES: [(&str, &str, &str); 15] = [
+const ENTRIES: [(&str, &str, &str); 19] = [
     ("fi_ops", "close", "int (*)(struct fid *)"),
     ("fi_ops", "bind", "int (*)(struct fid *, struct fid *, uint64_t)"),
     ("fi_ops", "control", "int (*)(struct fid *, int, void *)"),
@@ -84,7 +86,11 @@ const ENTRIES: [(&str, &str, &str); 15] = [
     ("fi_ops_cq", "readerr", "ssize_t (*)(struct fid_cq *, struct fi_cq_err_entry *, uint64_t)"),
     ("fi_ops_cm", "getname", "int (*)(struct fid *, void *, size_t *)"),
     ("fi_ops_msg", "send", "ssize_t (*)(struct fid_ep *, const void *, size_t, void *, fi_addr_t, void *)"),
+    ("fi_ops_msg", "recv", "ssize_t (*)(struct fid_ep *, void *, size_t, void *, fi_addr_t, void *)"),
+    ("fi_ops_msg", "inject", "ssize_t (*)(struct fid_ep *, const void *, size_t, fi_addr_t)"),
+    ("fi_ops_fabric", "trywait", "int (*)(struct fid_fabric *, struct fid **, int)"),
     ("fi_ops_rma", "read", "ssize_t (*)(struct fid_ep *, void *, size_t, void *, fi_addr_t, uint64_t, uint64_t, void *)"),
+    ("fi_ops_rma", "inject", "ssize_t (*)(struct fid_ep *, const void *, size_t, fi_addr_t, uint64_t, uint64_t)"),
     ("fi_ops_rma", "writemsg", "ssize_t (*)(struct fid_ep *, const struct fi_msg_rma *, uint64_t)"),
 ];
 

@@ -48,7 +48,16 @@ structures! {
         size: usize,
     }
     fi_rx_attr { caps: u64, mode: u64, op_flags: u64, msg_order: u64, comp_order: u64, total_buffered_recv: usize, size: usize }
-    fi_ep_attr { r#type: Enumeration, protocol: u32, protocol_version: u32, max_msg_size: usize }
+    fi_ep_attr {
+        r#type: Enumeration,
+        protocol: u32,
+        protocol_version: u32,
+        max_msg_size: usize,
+        msg_prefix_size: usize,
+        max_order_raw_size: usize,
+        max_order_war_size: usize,
+        max_order_waw_size: usize,
+    }
     fi_domain_attr {
         domain: *mut fid_domain,
         name: *mut c_char,
@@ -72,6 +81,10 @@ structures! {
     fi_ops_fabric {
         size: usize,
         domain: Option<unsafe extern "C" fn(*mut fid_fabric, *mut fi_info, *mut *mut fid_domain, *mut c_void) -> c_int>,
+        passive_ep: Uncalled,
+        eq_open: Uncalled,
+        wait_open: Uncalled,
+        trywait: Option<unsafe extern "C" fn(*mut fid_fabric, *mut *mut fid, c_int) -> c_int>,
     }
     fid_domain { fid: fid, ops: *mut fi_ops_domain, mr: *mut fi_ops_mr }
     fi_ops_domain {
@@ -141,6 +154,9 @@ structures! {
         recvv: Uncalled,
         recvmsg: Uncalled,
         send: Option<unsafe extern "C" fn(*mut fid_ep, *const c_void, usize, *mut c_void, u64, *mut c_void) -> isize>,
+        sendv: Uncalled,
+        sendmsg: Uncalled,
+        inject: Option<unsafe extern "C" fn(*mut fid_ep, *const c_void, usize, u64) -> isize>,
     }
     fi_ops_rma {
         size: usize,

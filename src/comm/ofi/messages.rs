@@ -1,0 +1,147 @@
+//! Frames as messages, which arrive in buffers for those of anybody.
+
+use std::collections::VecDeque;
+
+use super::adapter::OfiAdapter;
+use crate::comm::{
+    am::wire::{Broken, Class, Result},
+    kit::slots::Slots,
+    rma::{
+        adapter::{RmaAccess, RmaAdapter, RmaDone},
+        road::{FrameRoad, OF_ROAD},
+    },
+};
+
+/// In front of a frame: its sender, and 32 bits of the job's token.
+const HEAD: usize = 8;
+
+/// Bytes of a frame. With its head it is short enough for every provider to send it without asking the target.
+const FRAME: usize = (8 << 10) - HEAD;
+
+/// Messages that may be on their way, those of them that requests leave to answers, and those that may arrive before anybody looks.
+const SENDS: usize = 64;
+const FOR_ANSWERS: usize = 16;
+const RECEIVES: usize = 64;
+
+/// Messages between the ranks of a job.
+#[derive(Debug)]
+pub(super) struct Messages {
+    /// Of this rank.
+    head: u64,
+    /// The first [`SENDS`] slots are for sending.
+    slots: Slots,
+    region: Option<u64>,
+    free: Vec<usize>,
+    /// Slots that hold messages, with their lengths; slots to be posted.
+    arrived: VecDeque<(usize, usize)>,
+    unposted: Vec<usize>,
+}
+
+impl Messages {
+    /// The messages of a rank over a port.
+    ///
+    /// # Errors
+    /// What the library says.
+    pub(super) fn new(adapter: &mut OfiAdapter, rank: usize, token: u128) -> std::result::Result<Self, String> {
+        let slots = Slots::new(SENDS + RECEIVES, HEAD + FRAME);
+        let (start, len) = slots.memory();
+        let region = match adapter.limits().local_regions {
+            // SAFETY: freed behind the adapter.
+            true => Some(unsafe { adapter.register(start, len, RmaAccess::Local) }?.id),
+            false => None,
+        };
+        let head = u64::from(token as u32) << 32 | rank as u64;
+        let (free, unposted) = ((0..SENDS).collect(), (SENDS..SENDS + RECEIVES).collect());
+        let mut messages = Messages { head, slots, region, free, arrived: VecDeque::new(), unposted };
+        messages.post(adapter).map_err(|Broken(why)| why)?;
+        Ok(messages)
+    }
+
+    /// Posts what receives are missing, as far as there is room.
+    fn post(&mut self, adapter: &mut OfiAdapter) -> Result<()> {
+        while let Some(&slot) = self.unposted.last() {
+            let len = HEAD + FRAME;
+            // SAFETY: the slot is not touched before its end is reported.
+            if !unsafe { adapter.receive(self.slots.at(slot, len), len, self.region, OF_ROAD | slot as u64) }? {
+                break;
+            }
+            self.unposted.pop();
+        }
+        Ok(())
+    }
+
+    /// The sender of a message, if it is one of this job.
+    fn sender(&self, slot: usize, len: usize) -> Option<usize> {
+        let mut head = [0; HEAD];
+        if len < HEAD {
+            return None;
+        }
+        self.slots.read(slot, 0, &mut head);
+        let head = u64::from_le_bytes(head);
+        (head >> 32 == self.head >> 32).then_some(head as u32 as usize)
+    }
+}
+
+impl FrameRoad<OfiAdapter> for Messages {
+    fn longest(&self) -> usize {
+        FRAME
+    }
+
+    fn send(&mut self, adapter: &mut OfiAdapter, to: usize, class: Class, frame: &[u8]) -> Result<bool> {
+        let reserve = if class == Class::Request { FOR_ANSWERS } else { 0 };
+        let Some(&slot) = self.free.get(reserve..).and_then(<[usize]>::last) else { return Ok(false) };
+        let len = HEAD + frame.len();
+        self.slots.write(slot, 0, &self.head.to_le_bytes());
+        self.slots.write(slot, HEAD, frame);
+        let id = (len > adapter.inject()).then_some(OF_ROAD | slot as u64);
+        // SAFETY: the slot is not touched before its end is reported, or it is free when the call returns.
+        let is_taken = unsafe { adapter.send(to, self.slots.at(slot, len), len, self.region, id) }?;
+        if is_taken && id.is_some() {
+            self.free.pop();
+        }
+        Ok(is_taken)
+    }
+
+    fn receive(&mut self, adapter: &mut OfiAdapter, frame: &mut [u8]) -> Result<Option<(usize, usize)>> {
+        let mut received = None;
+        while received.is_none()
+            && let Some((slot, len)) = self.arrived.pop_front()
+        {
+            if let Some(from) = self.sender(slot, len) {
+                let len = len - HEAD;
+                self.slots.read(slot, HEAD, &mut frame[..len]);
+                received = Some((from, len));
+            }
+            self.unposted.push(slot);
+        }
+        self.post(adapter)?;
+        Ok(received)
+    }
+
+    fn ends(&mut self, adapter: &mut OfiAdapter, done: &RmaDone) -> Result<()> {
+        match *done {
+            RmaDone::Ends { id, len } if (id & !OF_ROAD) as usize >= SENDS => {
+                self.arrived.push_back(((id & !OF_ROAD) as usize, len))
+            }
+            RmaDone::Ends { id, .. } | RmaDone::Fails { id: Some(id), .. } => {
+                let slot = (id & !OF_ROAD) as usize;
+                if slot < SENDS {
+                    self.free.push(slot);
+                } else {
+                    self.unposted.push(slot);
+                    self.post(adapter)?;
+                }
+            }
+            RmaDone::Fails { id: None, .. } => {}
+        }
+        Ok(())
+    }
+
+    fn has_arrivals(&self) -> bool {
+        !self.arrived.is_empty()
+    }
+
+    fn leaving(&self) -> usize {
+        SENDS - self.free.len()
+    }
+}

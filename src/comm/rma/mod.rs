@@ -1,0 +1,41 @@
+//! The wire of reliable adapters without connections: libfabric's endpoints stand on it.
+//!
+//! An adapter moves bytes into and out of the memory of peers. It loses nothing and repeats nothing, but works may end in any order. What
+//! it does not order, the wire does (`order`), so active messages see the same order everywhere.
+//!
+//! | file | contents |
+//! |---|---|
+//! | `adapter` | what the layer asks of an adapter |
+//! | `road` | how frames travel |
+//! | `order` | transfers with one peer, and which of them are visible |
+//! | `wire` | what active messages ask for: frames |
+//! | `transfers` | writes and reads |
+//! | `works` | slots of memory, and what was begun from each |
+//!
+//! # Completion
+//!
+//! The end of a write says that its memory is free. If the adapter ends a write only when the peer can see it, that is all. If not, a *mark*
+//! behind the writes tells when all of them are visible. A look at the adapter sets one mark for each peer with new writes, and a peer has
+//! one mark at a time.
+//!
+//! # Order
+//!
+//! * A frame of requests waits until the writes before it are visible, unless the adapter keeps frames behind writes. So a put with a
+//!   signal costs a round trip on such adapters. Answers need not wait: they change only memory of a caller that waits for them.
+//! * A write waits while an older write overlaps it, unless the adapter orders writes. A read does, unless it orders reads behind writes.
+//! * Nothing waits for a read: it may see what is written later.
+//!
+//! # Failures
+//!
+//! A work that failed means that the peer is gone, or that its memory was not open. Supervision then knows more than an adapter, so the job
+//! ends by its words if it finds the rank dead, and by the adapter's words [a moment later](wire::GRACE) if not. A failed frame may be
+//! for a rank that has come to its good end, so it ends the job only after the time of silence.
+
+pub(super) mod adapter;
+#[cfg(all(test, not(loom)))]
+mod fake;
+mod order;
+pub(super) mod road;
+mod transfers;
+pub(super) mod wire;
+mod works;

@@ -1,0 +1,202 @@
+//! Writes into and reads from the memory of peers.
+//!
+//! Short pieces are copied through slots, or are inline, so that their callers go on at once. Long ones go straight.
+
+use std::ops::Range;
+
+use super::{
+    adapter::{RmaAccess, RmaAdapter, RmaRegion, RmaWork},
+    road::FrameRoad,
+    wire::RmaWire,
+    works::SlotTransfer,
+};
+use crate::comm::am::wire::{BulkId, OneSided, Opened, Piece, Result, Transfers};
+
+/// The bytes of a piece at the peer.
+fn range(piece: &Piece) -> Range<u64> {
+    piece.there..piece.there.saturating_add(piece.len as u64)
+}
+
+impl<A: RmaAdapter, R: FrameRoad<A>> RmaWire<A, R> {
+    /// Returns true if a piece may begin: it would not come before a write that it must come behind.
+    fn may_begin(&mut self, with: usize, reads: bool, piece: &Piece) -> bool {
+        let limits = self.adapter.limits();
+        let is_ordered = if reads { limits.put_get } else { limits.put_put };
+        let order = self.peers.meet(with);
+        order.has_room() && (is_ordered || !order.overlaps(&range(piece)))
+    }
+
+    /// A write has begun.
+    fn begin_write(&mut self, to: usize, piece: &Piece) -> u64 {
+        let order = self.peers.meet(to);
+        let number = order.begin_write(range(piece));
+        if self.adapter.limits().marks && !self.unmarked.contains(&to) {
+            self.unmarked.push(to);
+        }
+        number
+    }
+
+    /// # Safety
+    /// As [`OneSided::write`].
+    unsafe fn write_piece(&mut self, to: usize, piece: &Piece) -> Result<bool> {
+        let Piece { there, key, here, len } = *piece;
+        let inline = len <= self.adapter.limits().inline;
+        if !self.may_begin(to, false, piece) {
+            return Ok(false);
+        }
+        if inline {
+            let work = RmaWork { here, len, local: None, there, key, inline, id: 0 };
+            // SAFETY: the caller's promise.
+            let is_taken = unsafe { self.adapter.write(to, &work) }?;
+            if is_taken {
+                self.begin_write(to, piece);
+            }
+            return Ok(is_taken);
+        }
+        let Some((slot, copy)) = self.works.free() else { return Ok(false) };
+        // SAFETY: the caller's promise.
+        unsafe { self.works.fill(slot, here, len) };
+        let work = RmaWork { here: copy, len, local: self.works.region(), there, key, inline, id: slot as u64 };
+        // SAFETY: the slot is not touched before its end is reported.
+        let is_taken = unsafe { self.adapter.write(to, &work) }?;
+        if is_taken {
+            let number = self.begin_write(to, piece);
+            self.works.begin(slot, SlotTransfer::Write { to, number });
+        }
+        Ok(is_taken)
+    }
+
+    /// # Safety
+    /// As [`OneSided::read`].
+    unsafe fn read_piece(&mut self, from: usize, piece: &Piece, origin: u64, at: usize) -> Result<bool> {
+        let Piece { there, key, len, .. } = *piece;
+        if !self.may_begin(from, true, piece) {
+            return Ok(false);
+        }
+        let Some((slot, here)) = self.works.free() else { return Ok(false) };
+        let work = RmaWork { here, len, local: self.works.region(), there, key, inline: false, id: slot as u64 };
+        // SAFETY: the slot is not touched before its end is reported.
+        let is_taken = unsafe { self.adapter.read(from, &work) }?;
+        if is_taken {
+            let number = self.peers.meet(from).begin_read();
+            self.works.begin(slot, SlotTransfer::Read { from, number, origin, at, len });
+            self.reading += 1;
+        }
+        Ok(is_taken)
+    }
+
+    /// Begins pieces as long as `begin` says that there is room; looks for room once.
+    fn each(&mut self, with: usize, pieces: &[Piece], mut begin: impl FnMut(&mut Self, &Piece) -> Result<bool>) -> Result<usize> {
+        if !self.meets(with)? {
+            return Ok(0);
+        }
+        let mut begun = 0;
+        let mut has_looked = false;
+        while begun < pieces.len() {
+            if begin(self, &pieces[begun])? {
+                begun += 1;
+            } else if std::mem::replace(&mut has_looked, true) {
+                break;
+            } else {
+                self.poll()?;
+            }
+        }
+        Ok(begun)
+    }
+}
+
+impl<A: RmaAdapter, R: FrameRoad<A>> OneSided for RmaWire<A, R> {
+    unsafe fn open(&mut self, start: *mut u8, len: usize) -> std::result::Result<Opened, String> {
+        // SAFETY: the caller's promise.
+        let RmaRegion { address, key, id } = unsafe { self.adapter.register(start, len, RmaAccess::Remote) }?;
+        Ok(Opened { address, key, id })
+    }
+
+    fn shut(&mut self, opened: Opened) -> Result<()> {
+        self.adapter.deregister(opened.id)
+    }
+
+    fn may_transfer(&mut self, with: usize) -> Result<bool> {
+        self.meets(with)
+    }
+
+    unsafe fn write(&mut self, to: usize, pieces: &[Piece]) -> Result<usize> {
+        // SAFETY: the caller's promise.
+        self.each(to, pieces, |wire, piece| unsafe { wire.write_piece(to, piece) })
+    }
+
+    unsafe fn read(&mut self, from: usize, pieces: &[Piece], origin: u64, mut at: usize) -> Result<usize> {
+        self.each(from, pieces, |wire, piece| {
+            // SAFETY: the caller's promise.
+            let is_taken = unsafe { wire.read_piece(from, piece, origin, at) }?;
+            at += if is_taken { piece.len } else { 0 };
+            Ok(is_taken)
+        })
+    }
+
+    unsafe fn go_straight(&mut self, with: usize, reads: bool, piece: Piece, id: BulkId) -> Result<bool> {
+        if !self.meets(with)? || !self.may_begin(with, reads, &piece) {
+            return Ok(false);
+        }
+        let Some(slot) = self.works.free_straight() else { return Ok(false) };
+        let Piece { there, key, here, len } = piece;
+        let region = match self.adapter.limits().local_regions {
+            false => None,
+            // SAFETY: the caller's promise; it is deregistered before the end is reported.
+            true => match unsafe { self.adapter.register(here, len, RmaAccess::Local) } {
+                Ok(region) => Some(region.id),
+                Err(_) => return Ok(false),
+            },
+        };
+        let work = RmaWork { here, len, local: region, there, key, inline: false, id: slot as u64 };
+        // SAFETY: the caller's promise.
+        let is_taken = unsafe { if reads { self.adapter.read(with, &work) } else { self.adapter.write(with, &work) } }?;
+        if !is_taken {
+            region.map_or(Ok(()), |region| self.adapter.deregister(region))?;
+            return Ok(false);
+        }
+        let number = if reads { self.peers.meet(with).begin_read() } else { self.begin_write(with, &piece) };
+        self.works.begin(slot, SlotTransfer::Straight { with, number, reads, len, region, id });
+        Ok(true)
+    }
+
+    fn take_read(&mut self, each: &mut dyn FnMut(u64, usize, &[u8])) -> bool {
+        let is_any = !self.read.is_empty();
+        while let Some(slot) = self.read.pop_front() {
+            let Some(SlotTransfer::Read { from, number, origin, at, len }) = self.works.release(slot) else { continue };
+            self.works.look(slot, len, |bytes| each(origin, at, bytes));
+            self.peers.meet(from).end(number);
+            self.reading -= 1;
+        }
+        is_any
+    }
+
+    fn have_ended(&mut self, with: usize) -> Result<bool> {
+        let have_ended = |wire: &Self| {
+            let Transfers { begun, ended } = wire.transfers(with);
+            begun == ended
+        };
+        if !have_ended(self) {
+            if self.adapter.limits().marks {
+                self.mark(with)?;
+            }
+            self.poll()?;
+        }
+        Ok(have_ended(self))
+    }
+
+    fn look_for_read(&mut self) -> Result<bool> {
+        if self.reading > self.read.len() {
+            self.poll()?;
+        }
+        Ok(self.reading > 0)
+    }
+
+    fn has_arrivals(&self) -> bool {
+        self.road.has_arrivals()
+    }
+
+    fn transfers(&self, with: usize) -> Transfers {
+        self.peers.get(with).map(|order| order.transfers()).unwrap_or_default()
+    }
+}

@@ -1,0 +1,298 @@
+//! What active messages ask for: frames, and how the adapter is driven.
+
+use std::{
+    collections::VecDeque,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use super::{
+    adapter::{RmaAdapter, RmaDone, RmaLimits},
+    order::PeerOrder,
+    road::{FrameRoad, OF_ROAD},
+    works::{SlotTransfer, WorkEnd, Works},
+};
+use crate::comm::{
+    am::{
+        frame::{Frame, Frames},
+        wire::{Arrival, Broken, BulkId, Class, Ended, Limits, OneSided, OneSidedLimits, Result, Sleeper, Wire},
+    },
+    kit::peers::Peers,
+    start::devices::directory::Directory,
+};
+
+/// Bytes of a copied piece.
+const COPIED: usize = 8 << 10;
+
+/// From this many bytes on a piece goes straight if that needs no registration, and if it needs one.
+const STRAIGHT_FROM: usize = COPIED;
+const REGISTERED_FROM: usize = 64 << 10;
+
+/// Runs of a block are pieces from this many bytes on.
+const RUN: usize = 512;
+
+/// Bytes of the longest straight piece: some of these are under way at a time.
+const LONGEST: usize = 1 << 20;
+
+/// Frames kept for the next use.
+const KEPT: usize = 64;
+
+/// After a lookup of a peer failed, the next one of any peer waits this long.
+const FIND_AGAIN: Duration = Duration::from_millis(100);
+
+/// A failed work ends the job after this time, if nothing else does.
+pub(super) const GRACE: Duration = Duration::from_secs(1);
+
+/// What a wire is told of its job.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::comm) struct RmaSettings {
+    pub(in crate::comm) rank: usize,
+    /// Transfers may be given up. Those that go straight cannot be, so none does.
+    pub(in crate::comm) may_give_up: bool,
+    /// A peer that does not answer for this long is lost.
+    pub(in crate::comm) silence: Option<Duration>,
+}
+
+/// The wire of a rank.
+#[derive(Debug)]
+pub(in crate::comm) struct RmaWire<A: RmaAdapter, R> {
+    pub(super) adapter: A,
+    pub(super) road: R,
+    directory: Arc<Directory>,
+    settings: RmaSettings,
+    pub(super) peers: Peers<PeerOrder>,
+    /// Behind the adapter, whose memory they are.
+    pub(super) works: Works,
+    /// Slots that hold what was read; reads that are not handed out; transfers that went straight and have ended.
+    pub(super) read: VecDeque<usize>,
+    pub(super) reading: usize,
+    pub(super) ended: Vec<Ended>,
+    /// Peers with writes that no mark stands behind.
+    pub(super) unmarked: Vec<usize>,
+    /// What the adapter has reported; empty, kept for its memory.
+    done: Vec<RmaDone>,
+    frames: Frames,
+    /// When the next lookup of a peer may begin.
+    find_at: Option<Instant>,
+    /// When a failure ends the job, and what it says then.
+    failed: Option<(Instant, String)>,
+}
+
+impl<A: RmaAdapter, R: FrameRoad<A>> RmaWire<A, R> {
+    /// The wire over a port and a road, which publishes the port's address.
+    ///
+    /// # Errors
+    /// What the adapter says.
+    pub(in crate::comm) fn new(
+        mut adapter: A,
+        road: R,
+        directory: Arc<Directory>,
+        settings: RmaSettings,
+    ) -> std::result::Result<Self, String> {
+        let works = Works::new(&mut adapter, COPIED)?;
+        directory.publish(settings.rank, adapter.address());
+        Ok(RmaWire {
+            frames: Frames::new(road.longest(), KEPT),
+            adapter,
+            road,
+            directory,
+            settings,
+            peers: Peers::default(),
+            works,
+            read: VecDeque::new(),
+            reading: 0,
+            ended: Vec::new(),
+            unmarked: Vec::new(),
+            done: Vec::new(),
+            find_at: None,
+            failed: None,
+        })
+    }
+
+    /// Returns true if a peer was entered. If not, it has not published its address yet.
+    pub(super) fn meets(&mut self, peer: usize) -> Result<bool> {
+        if self.peers.get(peer).is_some() {
+            return Ok(true);
+        }
+        if self.find_at.is_some_and(|at| Instant::now() < at) {
+            return Ok(false);
+        }
+        let Some(address) = self.directory.find(peer) else {
+            self.find_at = Some(Instant::now() + FIND_AGAIN);
+            return Ok(false);
+        };
+        self.adapter.meet(peer, &address)?;
+        self.peers.meet(peer);
+        Ok(true)
+    }
+
+    /// Asks for the end of the writes to a peer.
+    pub(super) fn mark(&mut self, peer: usize) -> Result<()> {
+        let order = self.peers.meet(peer);
+        if order.wants_mark() && self.adapter.mark(peer, Works::mark_of(peer))? {
+            order.begin_mark();
+        }
+        Ok(())
+    }
+
+    /// Asks for the end of all writes, and looks at the adapter.
+    fn look(&mut self) -> Result<()> {
+        for at in (0..self.unmarked.len()).rev() {
+            let peer = self.unmarked[at];
+            self.mark(peer)?;
+            if !self.peers.meet(peer).wants_mark() {
+                self.unmarked.swap_remove(at);
+            }
+        }
+        self.poll()
+    }
+
+    /// Handles what the adapter reports.
+    pub(super) fn poll(&mut self) -> Result<()> {
+        let mut done = std::mem::take(&mut self.done);
+        let mut polled = self.adapter.poll(&mut done);
+        for one in done.drain(..) {
+            polled = polled.and(self.ends(&one));
+        }
+        self.done = done;
+        polled?;
+        match self.failed.take_if(|(at, _)| Instant::now() >= *at) {
+            None => Ok(()),
+            Some((_, why)) => Err(Broken(why)),
+        }
+    }
+
+    fn ends(&mut self, done: &RmaDone) -> Result<()> {
+        let (RmaDone::Ends { id, .. } | RmaDone::Fails { id: Some(id), .. }) = *done else {
+            self.fails(done);
+            return Ok(());
+        };
+        if id & OF_ROAD != 0 {
+            self.fails(done);
+            return self.road.ends(&mut self.adapter, done);
+        }
+        if let RmaDone::Fails { .. } = done {
+            // Its slot and its number stay as they are: it has not ended.
+            self.fails(done);
+            return Ok(());
+        }
+        let RmaLimits { marks, .. } = *self.adapter.limits();
+        match self.works.ended(id) {
+            None => {}
+            Some(WorkEnd::Mark(peer)) => {
+                let order = self.peers.meet(peer);
+                order.end_mark();
+                if order.wants_mark() {
+                    self.unmarked.push(peer);
+                }
+            }
+            Some(WorkEnd::Slot(slot, SlotTransfer::Read { .. })) => self.read.push_back(slot),
+            Some(WorkEnd::Slot(slot, SlotTransfer::Write { to, number })) => {
+                self.works.release(slot);
+                if !marks {
+                    self.peers.meet(to).end(number);
+                }
+            }
+            Some(WorkEnd::Slot(slot, SlotTransfer::Straight { with, number, reads, len, region, id })) => {
+                self.works.release(slot);
+                region.map_or(Ok(()), |region| self.adapter.deregister(region))?;
+                if reads || !marks {
+                    self.peers.meet(with).end(number);
+                }
+                self.ended.push(Ended { id, len });
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes a failure, which ends the job later.
+    fn fails(&mut self, done: &RmaDone) {
+        let RmaDone::Fails { id, peer, why } = done else { return };
+        let is_frame = id.is_some_and(|id| id & OF_ROAD != 0);
+        let patience = if is_frame { self.settings.silence } else { Some(GRACE) };
+        let at = patience.and_then(|patience| Instant::now().checked_add(patience));
+        let Some(at) = at.filter(|at| self.failed.as_ref().is_none_or(|(before, _)| at < before)) else { return };
+        let whom = peer.map_or_else(|| "a rank".to_owned(), |peer| format!("rank {peer}"));
+        self.failed = Some((at, format!("{whom} cannot be reached: {why}")));
+    }
+}
+
+impl<A: RmaAdapter, R: FrameRoad<A>> Wire for RmaWire<A, R> {
+    fn limits(&self) -> Limits {
+        let RmaLimits { longest, local_regions, .. } = *self.adapter.limits();
+        let straight = match self.settings.may_give_up {
+            true => usize::MAX,
+            false if local_regions => REGISTERED_FROM,
+            false => STRAIGHT_FROM,
+        };
+        let (copied, longest) = (COPIED.min(longest), LONGEST.min(longest));
+        let one_sided = Some(OneSidedLimits { copied, straight, longest, run: RUN, reads: true });
+        Limits { frame: self.road.longest(), bulk: None, one_sided, by_agents: false }
+    }
+
+    fn frame(&mut self) -> Frame {
+        self.frames.take()
+    }
+
+    fn keep(&mut self, frame: Frame) {
+        self.frames.give(frame);
+    }
+
+    fn send(&mut self, to: usize, class: Class, frame: Frame) -> Result<Option<Frame>> {
+        let is_ordered = class == Class::Reply || self.adapter.limits().frame_behind_write;
+        let waits = !is_ordered && self.peers.get(to).is_some_and(PeerOrder::writes);
+        if !waits && self.meets(to)? && self.road.send(&mut self.adapter, to, class, frame.sealed())? {
+            self.frames.give(frame);
+            return Ok(None);
+        }
+        Ok(Some(frame))
+    }
+
+    fn leaving(&self) -> usize {
+        self.road.leaving()
+    }
+
+    fn receive(&mut self) -> Result<Option<Arrival>> {
+        if !self.road.has_arrivals() {
+            self.look()?;
+        }
+        if !self.road.has_arrivals() {
+            return Ok(None);
+        }
+        let mut frame = self.frames.take();
+        match self.road.receive(&mut self.adapter, frame.bytes_mut())? {
+            Some((from, len)) => Ok(Some(Arrival { from, frame, len })),
+            None => {
+                self.frames.give(frame);
+                Ok(None)
+            }
+        }
+    }
+
+    fn ended(&mut self, ended: &mut Vec<Ended>) -> Result<()> {
+        ended.append(&mut self.ended);
+        Ok(())
+    }
+
+    fn cancel(&mut self, _: BulkId) {
+        debug_assert!(false, "where transfers may be given up, none goes straight");
+    }
+
+    fn one_sided(&mut self) -> Option<&mut dyn OneSided> {
+        Some(self)
+    }
+
+    fn sleeper(&self) -> Option<Arc<dyn Sleeper>> {
+        self.adapter.sleeper()
+    }
+
+    fn close(&mut self) {
+        self.adapter.close();
+    }
+}
+
+impl<A: RmaAdapter, R> Drop for RmaWire<A, R> {
+    fn drop(&mut self) {
+        self.adapter.close();
+    }
+}

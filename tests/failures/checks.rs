@@ -16,11 +16,16 @@ pub(crate) const LAUNCHER: Duration = Duration::from_secs(5);
 pub(crate) const BOTH: &[&str] =
     &["shared_memory", "shared_memory:unmapped", "shared_memory:nodes_of_2", "threads", "threads:unmapped"];
 /// A rank that dies alone is a process.
-pub(crate) const PROCESSES: &[&str] =
-    &["shared_memory", "shared_memory:unmapped", "shared_memory:nodes_of_2", "ib:sockets:nodes_of_2"];
+pub(crate) const PROCESSES: &[&str] = &[
+    "shared_memory",
+    "shared_memory:unmapped",
+    "shared_memory:nodes_of_2",
+    "ib:sockets:nodes_of_2",
+    "ofi:tcp;ofi_rxm:nodes_of_2",
+];
 
 /// Where the long tier also runs what `BOTH` names.
-const LONG: &[&str] = &["ib:sockets:nodes_of_2"];
+const LONG: &[&str] = &["ib:sockets:nodes_of_2", "ofi:tcp;ofi_rxm:nodes_of_2"];
 
 /// When a program of these must have ended. Where each rank that waits and each device has a thread that looks, cases that run together leave
 /// few turns to others, and a start alone was seen to take four seconds.

@@ -112,8 +112,9 @@ pub(crate) fn networks() -> Vec<&'static str> {
     if long() {
         all.extend(["ib:sockets:nodes_of_2", "ib:sockets+hidden"]);
         all.extend(["simulated:ib:nodes_of_1", "simulated:ib:nodes_of_2", "simulated:ib+scrambled:nodes_of_3"]);
+        all.extend(["ofi:tcp;ofi_rxm:nodes_of_2", "ofi:net+hidden", "ofi:sockets:nodes_of_2", "ofi:shm+hidden"]);
     } else {
-        all.extend([OVER_SOCKETS, IN_VIRTUAL_TIME]);
+        all.extend([OVER_SOCKETS, IN_VIRTUAL_TIME, OVER_LIBFABRIC]);
     }
     all
 }
@@ -124,17 +125,27 @@ pub(crate) const OVER_SOCKETS: &str = "ib:sockets:nodes_of_2";
 /// The protocols of InfiniBand in virtual time: each message is some turns and events.
 pub(crate) const IN_VIRTUAL_TIME: &str = "simulated:ib:nodes_of_2";
 
+/// libfabric over TCP, whose ranks make progress by looking.
+pub(crate) const OVER_LIBFABRIC: &str = "ofi:tcp;ofi_rxm+hidden";
+
 /// Numbers of ranks of the topics of conformance: its own, or those that `GA_TEST_RANKS` names, with commas between them.
 pub(crate) fn ranks(network: &str, own: &[usize]) -> Vec<usize> {
     let named = |names: String| names.split(',').map(|name| name.parse().expect("a number of ranks")).collect();
-    let usual =
-        || if [OVER_SOCKETS, IN_VIRTUAL_TIME].contains(&network) && !long() && !are_named() { vec![3] } else { own.to_vec() };
+    let usual = || match network {
+        _ if long() || are_named() => own.to_vec(),
+        OVER_LIBFABRIC => vec![2],
+        OVER_SOCKETS | IN_VIRTUAL_TIME => vec![3],
+        _ => own.to_vec(),
+    };
     env::var(NUMBERS).map_or_else(|_| usual(), named)
 }
 
 /// A job over one of them.
 pub(crate) fn launch(name: &str) -> Launch {
     let (network, parts) = network(name);
+    if network.starts_with("ofi") && !has_libfabric() {
+        skip("there is no libfabric.so.1: apt-get install libfabric1");
+    }
     let mut launch = Launch::new().network(network);
     if let Ok(seconds) = env::var(SILENCE) {
         launch = launch.silence(seconds.parse().expect("a number of seconds"));
@@ -144,6 +155,15 @@ pub(crate) fn launch(name: &str) -> Launch {
     match how(PER_NODE) {
         Some(ranks) => launch.ranks_per_node(ranks.parse().expect("a number of ranks")),
         None => launch,
+    }
+}
+
+/// Returns true if libfabric can be loaded. It is unloaded: the ranks of a job load it after their fork.
+fn has_libfabric() -> bool {
+    // SAFETY: a text that ends by zero, and a library that was just loaded.
+    unsafe {
+        let library = libc::dlopen(c"libfabric.so.1".as_ptr(), libc::RTLD_LAZY);
+        !library.is_null() && libc::dlclose(library) == 0
     }
 }
 

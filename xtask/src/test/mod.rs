@@ -42,6 +42,12 @@ pub struct Options {
 
 const OPTIONAL: &[Need] = &[Need { package: "valgrind", why: "checks the unit tests for memory errors (--long)" }];
 
+/// What the suites use if it is there.
+const FOR_SUITES: &[Need] = &[
+    Need { package: "libfabric1", why: "runs the suites over libfabric" },
+    Need { package: "libfabric-dev", why: "compares the declarations of libfabric with its header" },
+];
+
 /// Suites and examples that are named with their times at the end.
 const SLOWEST: usize = 10;
 
@@ -60,6 +66,7 @@ pub fn run(options: &Options) -> Result<bool> {
     let wanted = |part: Part| part.wanted(&options.only, tier.long);
     let mut reports = Vec::new();
     if wanted(Part::Suites) {
+        packages::ensure(FOR_SUITES, !options.no_install);
         reports.extend(suites::run(tier)?);
     }
     if wanted(Part::Documentation) {

@@ -40,10 +40,12 @@ macro_rules! functions {
             /// # Errors
             /// What is missing, for people.
             pub(super) fn load() -> Result<Self, String> {
-                // SAFETY: a text that ends by zero. The library may be loaded by any thread at any time.
-                let library = unsafe { libc::dlopen(LIBRARY.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
+                let library = with_own_signals(|| {
+                    // SAFETY: a text that ends by zero. The library may be loaded by any thread at any time.
+                    unsafe { libc::dlopen(LIBRARY.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) }
+                });
                 if library.is_null() {
-                    return Err(format!("cannot load {}: {}", LIBRARY.to_string_lossy(), error()));
+                    return Err(format!("cannot load {}: {}; install libfabric (Debian: apt-get install libfabric1)", LIBRARY.to_string_lossy(), error()));
                 }
                 let find = |name: &CStr, version: &CStr| -> Result<*mut c_void, String> {
                     // SAFETY: a loaded library, and texts that end by zero.
@@ -86,6 +88,23 @@ const fn with_zero(text: &'static str) -> &'static CStr {
         Ok(text) => text,
         Err(_) => panic!("a text that ends by zero"),
     }
+}
+
+/// Loads something, and undoes what it does to the signals of the process: libpsm2, which Debian's libfabric needs, takes them when it is loaded, and a
+/// rank that is ended would call `exit` and print addresses.
+fn with_own_signals<T>(load: impl FnOnce() -> T) -> T {
+    const SIGNALS: [c_int; 6] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGABRT, libc::SIGINT, libc::SIGTERM];
+    // SAFETY: zeros are a valid action, which the call fills in.
+    let before = SIGNALS.map(|signal| unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        (libc::sigaction(signal, std::ptr::null(), &raw mut action) == 0).then_some(action)
+    });
+    let loaded = load();
+    for (signal, action) in SIGNALS.into_iter().zip(before) {
+        // SAFETY: an action that the process had for the signal.
+        action.iter().for_each(|action| unsafe { drop(libc::sigaction(signal, action, std::ptr::null_mut())) });
+    }
+    loaded
 }
 
 /// Why the last call of the loader failed.

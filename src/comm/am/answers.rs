@@ -98,11 +98,12 @@ impl<W: Wire> Answers for Am<W> {
         let sleeper = self.sleeper.as_ref().filter(|_| !self.is_closed() && !self.fabric.is_inherited());
         let Some(sleeper) = sleeper.and_then(Mutex::try_lock) else { return false };
         for wakes in [Wakes::Arrivals, Wakes::All] {
+            let endpoint = self.endpoint();
             if !sleeper.arm(wakes) {
                 return false;
             }
             // What came before that wakes nobody. A thread of the program that is in there may have looked before, and may never look again.
-            if self.answer_in(Some(self.endpoint())) {
+            if self.answer_in(Some(endpoint)) {
                 return true;
             }
             if !self.lags.load(Ordering::Relaxed) {

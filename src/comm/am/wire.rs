@@ -105,10 +105,10 @@ pub(crate) enum Wakes {
     All,
 }
 
-/// Lets one thread sleep until something arrives. It needs no lock that another thread holds while it looks at the wire.
+/// Lets one thread sleep until something arrives. It sleeps without a lock that another thread needs to look at the wire.
 pub(crate) trait Sleeper: Send + Sync + fmt::Debug {
     /// Prepares for a sleep. Returns true if that can be done. What came before does not end the sleep, so look once more in
-    /// between.
+    /// between. No other thread looks at the wire meanwhile.
     fn arm(&self, wakes: Wakes) -> bool;
 
     /// Sleeps until something has come since [`arm`](Self::arm), or the limit has passed.

@@ -1,13 +1,14 @@
 //! A port of libfabric as an adapter.
 
-use std::{ffi::c_void, ptr::NonNull};
+use std::{ffi::c_void, ptr::NonNull, sync::Arc};
 
 use super::{
     ffi::*,
     port::{ADDRESS, LocalBytes, Offer, OfiPort, Polled, PortRegion, RemoteBytes},
+    sleeper::OfiSleeper,
 };
 use crate::comm::{
-    am::wire::{Broken, Key, Result},
+    am::wire::{Broken, Key, Result, Sleeper},
     kit::{peers::Peers, slab::Slab},
     rma::adapter::{RmaAccess, RmaAdapter, RmaDone, RmaLimits, RmaRegion, RmaWork},
     start::devices::directory::Words,
@@ -130,6 +131,7 @@ struct OfiPeer {
 pub(super) struct OfiAdapter {
     /// Before the memory that its operations use.
     port: OfiPort,
+    sleeper: Option<Arc<OfiSleeper>>,
     limits: RmaLimits,
     visible: Visible,
     contexts: Contexts,
@@ -183,8 +185,10 @@ impl OfiAdapter {
             put_get: offer.keeps(FI_ORDER_RAW) && offer.read_behind_write >= ORDERED,
             frame_behind_write: offer.keeps(FI_ORDER_SAW),
         };
+        let sleeper = port.wait().map(|(descriptor, queue)| Arc::new(OfiSleeper::new(descriptor, queue)));
         Ok(OfiAdapter {
             port,
+            sleeper,
             limits,
             visible,
             contexts: Contexts::new(),
@@ -328,7 +332,12 @@ impl RmaAdapter for OfiAdapter {
         Ok(())
     }
 
+    fn sleeper(&self) -> Option<Arc<dyn Sleeper>> {
+        Some(self.sleeper.clone()?)
+    }
+
     fn close(&mut self) {
+        self.sleeper.iter().for_each(|sleeper| sleeper.forget());
         self.port.close(self.regions.drain());
     }
 }

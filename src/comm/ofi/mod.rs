@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `networks` | which providers ranks use |
 //! | `adapter`, `messages` | a port as an adapter, and its frames |
+//! | `sleeper` | sleeps until something comes, where a provider can tell |
 //! | `port` | the objects of an endpoint, and calls on them |
 //! | `ffi` | what is used of the library |
 //! | `bare` | an endpoint without layers, for a bench |
@@ -20,6 +21,7 @@ mod ffi;
 mod messages;
 mod networks;
 mod port;
+mod sleeper;
 
 #[cfg(feature = "_bench")]
 pub use self::bare::BareEndpoint;

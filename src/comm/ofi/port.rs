@@ -3,6 +3,7 @@
 use std::{
     ffi::{CStr, CString, c_char, c_int, c_void},
     mem::MaybeUninit,
+    os::fd::{BorrowedFd, OwnedFd},
     ptr::{self, NonNull},
 };
 
@@ -11,12 +12,23 @@ use super::ffi::*;
 /// Bytes of the longest address of an endpoint.
 pub(super) const ADDRESS: usize = 64;
 
+/// Providers whose completion queues wake a thread that waits for them. `net` of libfabric 1.17 misses arrivals, `shm` has none, and with others it
+/// was not tried.
+const WAITS: [&str; 2] = ["tcp;ofi_rxm", "sockets"];
+
 /// Completions that are taken at a time.
 const BATCH: usize = 16;
 
+/// Calls an entry of a table. Unsafe as [`entry`] is, and as the entry.
+macro_rules! call {
+    ($table:expr, $type:ident . $entry:ident, $name:literal, $($argument:expr),*) => {
+        entry!($table, $type.$entry).ok_or(concat!("this libfabric has no ", $name)).map(|call| call($($argument),*))
+    };
+}
+
 /// An enabled endpoint of reliable datagrams, its completion queue and the addresses of its peers.
 ///
-/// One thread at a time calls it, as the endpoint was asked for.
+/// One thread at a time calls it, as libfabric is told.
 #[derive(Debug)]
 pub(super) struct OfiPort {
     library: Functions,
@@ -30,6 +42,25 @@ pub(super) struct OfiPort {
 
 // SAFETY: libfabric ties no object to a thread.
 unsafe impl Send for OfiPort {}
+
+/// A completion queue that can be waited for, while its port is open.
+#[derive(Debug)]
+pub(super) struct QueueWait {
+    fabric: *mut fid_fabric,
+    queue: *mut fid,
+}
+
+// SAFETY: libfabric ties no object to a thread.
+unsafe impl Send for QueueWait {}
+
+impl QueueWait {
+    /// Returns true if the queue is empty, and its descriptor will tell when it is not.
+    pub(super) fn may_wait(&self) -> bool {
+        let (fabric, mut queue) = (self.fabric, self.queue);
+        // SAFETY: both are open: the queue's owner says when it closes them.
+        unsafe { call!((*fabric).ops, fi_ops_fabric.trywait, "fi_trywait", fabric, &raw mut queue, 1) == Ok(0) }
+    }
+}
 
 /// Memory that a port knows.
 #[derive(Clone, Copy, Debug)]
@@ -113,13 +144,6 @@ impl Offer {
     }
 }
 
-/// Calls an entry of a table. Unsafe as [`entry`] is, and as the entry.
-macro_rules! call {
-    ($table:expr, $type:ident . $entry:ident, $name:literal, $($argument:expr),*) => {
-        entry!($table, $type.$entry).ok_or(concat!("this libfabric has no ", $name)).map(|call| call($($argument),*))
-    };
-}
-
 impl OfiPort {
     /// Opens the first offer of a provider that `suits`, if a domain is named one of that.
     ///
@@ -142,12 +166,12 @@ impl OfiPort {
             peers: null.cast(),
             endpoint: null.cast(),
         };
-        port.make()?;
+        port.make(WAITS.contains(&provider))?;
         Ok(port)
     }
 
     /// Makes the objects, each of which is closed by [`close`](Self::close).
-    fn make(&mut self) -> Result<(), String> {
+    fn make(&mut self, waits: bool) -> Result<(), String> {
         let (library, info, null) = (self.library, self.info.as_ptr(), ptr::null_mut::<c_void>());
         // SAFETY: the library's own list, and what it made of it; places for one object each.
         unsafe {
@@ -157,7 +181,8 @@ impl OfiPort {
             library.check("fi_domain", made)?;
             let table = (*self.domain).ops;
             let mut attributes: fi_cq_attr = std::mem::zeroed();
-            (attributes.format, attributes.wait_obj) = (FI_CQ_FORMAT_MSG, FI_WAIT_NONE);
+            attributes.format = FI_CQ_FORMAT_MSG;
+            attributes.wait_obj = if waits { FI_WAIT_FD } else { FI_WAIT_NONE };
             let place = (&raw mut attributes, &raw mut self.queue);
             let made = call!(table, fi_ops_domain.cq_open, "fi_cq_open", self.domain, place.0, place.1, null)?;
             library.check("fi_cq_open", made)?;
@@ -189,6 +214,19 @@ impl OfiPort {
         // SAFETY: the caller's promise.
         let code = unsafe { call!((*object).ops, fi_ops.control, "fi_control", object, FI_ENABLE, ptr::null_mut()) }?;
         self.library.check("fi_enable", code)
+    }
+
+    /// A copy of the descriptor of the completion queue, and what tells when a thread may wait for it. None if it cannot be waited for.
+    pub(super) fn wait(&self) -> Option<(OwnedFd, QueueWait)> {
+        let (queue, mut descriptor) = (self.queue.cast::<fid>(), -1);
+        let place = (&raw mut descriptor).cast();
+        // SAFETY: an open queue, and a place for a descriptor, which the queue keeps.
+        unsafe {
+            let code = call!((*queue).ops, fi_ops.control, "fi_control", queue, FI_GETWAIT, place).ok()?;
+            let is_one = code == 0 && descriptor >= 0;
+            let copy = is_one.then(|| BorrowedFd::borrow_raw(descriptor).try_clone_to_owned())?.ok()?;
+            Some((copy, QueueWait { fabric: self.fabric, queue }))
+        }
     }
 
     pub(super) fn offer(&self) -> Offer {

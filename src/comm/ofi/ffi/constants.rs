@@ -31,6 +31,8 @@ pub(crate) const FI_THREAD_DOMAIN: u32 = 3;
 pub(crate) const FI_RM_ENABLED: u32 = 2;
 pub(crate) const FI_CQ_FORMAT_MSG: u32 = 2;
 pub(crate) const FI_WAIT_NONE: u32 = 0;
+pub(crate) const FI_WAIT_FD: u32 = 3;
+pub(crate) const FI_GETWAIT: i32 = 5;
 pub(crate) const FI_ENABLE: i32 = 6;
 
 pub(crate) const FI_EAGAIN: i32 = 11;

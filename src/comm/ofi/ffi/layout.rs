@@ -57,7 +57,7 @@ fn known() -> Vec<Known> {
     }
     constants! { known:
         FI_MR_LOCAL FI_MR_VIRT_ADDR FI_MR_ALLOCATED FI_MR_PROV_KEY FI_MR_ENDPOINT FI_EP_RDM FI_AV_TABLE FI_THREAD_DOMAIN FI_RM_ENABLED
-        FI_CQ_FORMAT_MSG FI_WAIT_NONE FI_ENABLE FI_EAGAIN FI_EAVAIL
+        FI_CQ_FORMAT_MSG FI_WAIT_NONE FI_WAIT_FD FI_GETWAIT FI_ENABLE FI_EAGAIN FI_EAVAIL
     }
     known.extend(Functions::DECLARED.iter().map(|&(name, arguments, result)| {
         let arguments: Vec<String> = arguments.iter().map(|argument| in_c(argument)).collect();

@@ -102,7 +102,9 @@ fn with_own_signals<T>(load: impl FnOnce() -> T) -> T {
     let loaded = load();
     for (signal, action) in SIGNALS.into_iter().zip(before) {
         // SAFETY: an action that the process had for the signal.
-        action.iter().for_each(|action| unsafe { drop(libc::sigaction(signal, action, std::ptr::null_mut())) });
+        action.iter().for_each(|action| unsafe {
+            libc::sigaction(signal, action, std::ptr::null_mut());
+        });
     }
     loaded
 }

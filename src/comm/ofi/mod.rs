@@ -22,6 +22,8 @@ mod messages;
 mod networks;
 mod port;
 mod sleeper;
+#[cfg(all(test, not(loom)))]
+mod tests;
 
 #[cfg(feature = "_bench")]
 pub use self::bare::BareEndpoint;

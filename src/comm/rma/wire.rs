@@ -156,9 +156,9 @@ impl<A: RmaAdapter, R: FrameRoad<A>> RmaWire<A, R> {
         }
         self.done = done;
         polled?;
-        match self.failed.take_if(|(at, _)| Instant::now() >= *at) {
-            None => Ok(()),
-            Some((_, why)) => Err(Broken(why)),
+        match &self.failed {
+            Some((at, why)) if Instant::now() >= *at => Err(Broken(why.clone())),
+            _ => Ok(()),
         }
     }
 

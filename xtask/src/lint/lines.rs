@@ -22,7 +22,7 @@ const BUDGETS: &[(&str, usize)] = &[
     ("src/comm/node", 2112),
     ("src/comm/ofi", 1264),
     ("src/comm/protocol", 1320),
-    ("src/comm/rma", 636),
+    ("src/comm/rma", 640),
     ("src/comm/simulated", 1946),
     ("src/comm/soft", 1119),
     ("src/comm/start", 3004),

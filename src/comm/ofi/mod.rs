@@ -13,6 +13,22 @@
 //!
 //! A write is visible when a read that the provider orders behind it has ended; if it orders none, when a fenced write has been
 //! delivered; if it has no fence, each write ends when it is delivered.
+//!
+//! # What ran
+//!
+//! The providers tcp;ofi_rxm, net, sockets and shm of libfabric 1.17, on one machine. None of cxi, efa, opx, psm2, psm3 and verbs.
+//!
+//! # Known limits
+//!
+//! * libpsm2, which Debian's libfabric loads, takes the signals of the process when it is loaded. They are given back at once (`ffi`).
+//! * The provider shm is for tests. It keeps a file of 16 MiB for each rank in `/dev/shm`, and leaves it there if the rank is killed.
+//! * Only with tcp;ofi_rxm and sockets does a rank sleep until something comes. With others it looks at intervals, so a rank that computes
+//!   may answer half a millisecond late. The queues of net miss arrivals.
+//! * RxM sizes its completion queue for 256 peers; with more, set `FI_UNIVERSE_SIZE` to their number.
+//! * Where a provider keeps registered memory in a cache (verbs, efa, cxi), set `FI_MR_CACHE_MONITOR=disabled`: arrays give memory back, and its own
+//!   watch of that would write into what is there next. On cxi `FI_CXI_MR_MATCH_EVENTS=1` and `FI_CXI_OPTIMIZED_MRS=0` make memory that was
+//!   shut unreachable at once.
+//! * No atomic operations of the adapter.
 
 mod adapter;
 #[cfg(feature = "_bench")]

@@ -31,7 +31,7 @@ macro_rules! functions {
 
         impl Functions {
             /// Names, types of the arguments and types of the results.
-            #[cfg(test)]
+            #[cfg(all(test, not(loom)))]
             pub(super) const DECLARED: &[(&str, &[&str], &str)] =
                 &[$((stringify!($name), &[$(stringify!($type)),*], stringify!($($result)?))),*];
 

@@ -17,6 +17,7 @@ use crate::comm::{
     },
     rma::wire::{RmaSettings, RmaWire},
     start::devices::directory::Directory,
+    testing::header::skipped,
 };
 
 const PROVIDERS: [&str; 4] = ["tcp;ofi_rxm", "net", "sockets", "shm"];
@@ -42,7 +43,7 @@ fn wires(provider: &str) -> Option<[OfiWire; 2]> {
     match (wire(0), wire(1)) {
         (Ok(first), Ok(second)) => Some([first, second]),
         (Err(why), _) | (_, Err(why)) => {
-            println!("skipped: libfabric over {provider}: {why}");
+            skipped(&format!("libfabric over {provider}"), &why);
             None
         }
     }
@@ -157,7 +158,7 @@ fn memory_that_is_not_open_is_not_written() {
 #[test]
 fn what_is_missing_is_said_in_one_sentence() {
     if let Err(why) = open("tcp;ofi_rxm") {
-        return println!("skipped: {why}");
+        return skipped("what libfabric says", &why);
     }
     let refused = |provider, domain| OfiPort::open(provider, domain, |_| Ok(())).unwrap_err();
     let why = refused("pigeons", None);

@@ -41,6 +41,7 @@ const FAIL: &[(&str, &[&str], &[&str])] = &[
     ("killed_in_wait_on_a_channel", PROCESSES, &["rank 1", "SIGKILL"]),
     ("killed_in_signal", PROCESSES, &["rank 1", "SIGKILL"]),
     ("killed_computing", PROCESSES, &["rank 1", "SIGKILL"]),
+    ("killed_while_others_transfer", PROCESSES, &["rank 1", "SIGKILL"]),
     ("killed_while_all_compute", PROCESSES, &["rank 1", "SIGKILL"]),
     ("killed_while_saving", PROCESSES, &["rank 0", "SIGKILL", "nothing unfinished is left"]),
     ("ended_by_sigterm", PROCESSES, &["rank 1", "was ended by SIGTERM"]),

@@ -72,6 +72,25 @@ const BODIES: &[(&str, Body)] = &[
         }
         job.sync()
     }),
+    // Of lengths that go straight from and into the memory of the callers, where the network can do that.
+    ("killed_while_others_transfer", |job| {
+        const EACH: usize = 1 << 17;
+        let a = GlobalArray::<f64, Ix1>::builder(job, [job.size() * EACH]).zeros().create()?;
+        if job.rank() == CULPRIT {
+            kill_soon();
+            compute(10.0);
+        }
+        let there = CULPRIT * EACH..(CULPRIT + 1) * EACH;
+        let mut values = Array1::ones(EACH);
+        loop {
+            if job.rank() == 0 {
+                a.put(there.clone(), &values)?;
+                a.fence()?;
+            } else {
+                a.get_into(there.clone(), &mut values)?;
+            }
+        }
+    }),
     ("killed_while_all_compute", |job| {
         if job.rank() == CULPRIT {
             kill_soon();

@@ -27,19 +27,27 @@ const HARSHEST: &str = "threads+hidden+scrambled+delayed";
 const MANY: u64 = 100_000;
 const MANY_BATCH: u64 = 500;
 
+/// libfabric that keeps no order and refuses at random.
+const STRICT: &str = "ofi:strict+hidden";
+
 fn main() -> ExitCode {
     let seeds = if runner::long() { 2000 } else { 50 };
     let mut cases = Vec::new();
     let mut networks = runner::networks();
     if !runner::long() && !runner::are_named() {
         // Little data, so that a network of active messages is quick enough for every day.
-        networks.push("threads:packets+hidden");
+        networks.extend(["threads:packets+hidden", STRICT]);
     }
     if runner::long() && !runner::are_named() {
         networks.push(HARSHEST);
     }
     for network in networks {
-        let (seeds, batch) = if network == HARSHEST && runner::long() { (MANY, MANY_BATCH) } else { (seeds, BATCH) };
+        let (seeds, batch) = match network {
+            HARSHEST if runner::long() => (MANY, MANY_BATCH),
+            // It takes its time.
+            STRICT if !runner::long() => (BATCH, BATCH),
+            _ => (seeds, BATCH),
+        };
         for first in (0..seeds).step_by(batch as usize) {
             let body = move || {
                 for seed in first..first + batch {

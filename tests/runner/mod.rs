@@ -7,6 +7,7 @@
 pub(crate) mod launched;
 pub(crate) mod leftovers;
 pub(crate) mod machines;
+pub(crate) mod strict;
 
 use global_arrays::Launch;
 use std::{
@@ -112,7 +113,13 @@ pub(crate) fn networks() -> Vec<&'static str> {
     if long() {
         all.extend(["ib:sockets:nodes_of_2", "ib:sockets+hidden"]);
         all.extend(["simulated:ib:nodes_of_1", "simulated:ib:nodes_of_2", "simulated:ib+scrambled:nodes_of_3"]);
-        all.extend(["ofi:tcp;ofi_rxm:nodes_of_2", "ofi:net+hidden", "ofi:sockets:nodes_of_2", "ofi:shm+hidden"]);
+        all.extend([
+            "ofi:tcp;ofi_rxm:nodes_of_2",
+            "ofi:net+hidden",
+            "ofi:sockets:nodes_of_2",
+            "ofi:shm+hidden",
+            "ofi:strict+hidden",
+        ]);
     } else {
         all.extend([OVER_SOCKETS, IN_VIRTUAL_TIME, OVER_LIBFABRIC]);
     }
@@ -143,6 +150,9 @@ pub(crate) fn ranks(network: &str, own: &[usize]) -> Vec<usize> {
 /// A job over one of them.
 pub(crate) fn launch(name: &str) -> Launch {
     let (network, parts) = network(name);
+    if network.starts_with(strict::NETWORK) && !strict::is_there() {
+        skip("the strict libfabric needs cc and libfabric-dev");
+    }
     if network.starts_with("ofi") && !has_libfabric() {
         skip("there is no libfabric.so.1: apt-get install libfabric1");
     }
@@ -202,6 +212,9 @@ fn spawn(command: &mut Command, case: &str, name: &str, variables: &[(&str, &str
         .for_each(|(key, _)| {
             command.env_remove(key);
         });
+    if name.starts_with(strict::NETWORK) {
+        strict::prepare(command);
+    }
     let both = || output.try_clone().expect("a second handle of the file");
     command.env(case, name).envs(variables.iter().copied()).stdout(both()).stderr(both()).spawn().expect("starting a case")
 }

@@ -14,8 +14,9 @@ use crate::comm::{
     start::devices::directory::Words,
 };
 
-/// Operations that may be under way.
+/// Operations that may be under way, and those of them that are not for marks.
 const OPERATIONS: usize = 512;
+const BUT_MARKS: usize = 256;
 
 /// Bytes up to which the provider must order what it says that it orders.
 const ORDERED: usize = 1 << 20;
@@ -37,21 +38,29 @@ pub(super) enum Visible {
     EachWrite,
 }
 
-/// Providers whose writes are not delivered when they say so (libfabric #5601).
-const DISHONEST: [&str; 1] = ["verbs;ofi_rxm"];
+/// Providers of sockets and verbs, where a read of any word comes behind all writes before it. The interface promises that for the same bytes only.
+const ORDERED_READS: [&str; 5] = ["tcp;ofi_rxm", "tcp", "net", "sockets", "verbs;ofi_rxm"];
+
+/// Providers that say that a write is delivered when it is. That of verbs;ofi_rxm does not (libfabric #5601).
+const HONEST: [&str; 5] = ["shm", "efa", "psm3", "psm2", "opx"];
 
 impl Visible {
-    /// The cheapest way that an offer has.
+    /// The cheapest way that an offer of a provider has.
     ///
     /// # Errors
-    /// It has none.
+    /// It has none, or is of no use for another reason.
     pub(super) fn of(provider: &str, offer: &Offer) -> std::result::Result<Self, String> {
-        let is_honest = !DISHONEST.contains(&provider);
-        match offer {
-            offer if offer.keeps(FI_ORDER_RAW) && offer.read_behind_write >= WORD => Ok(Visible::OrderedRead),
-            offer if is_honest && offer.caps & FI_FENCE != 0 => Ok(Visible::FencedWrite),
-            _ if is_honest => Ok(Visible::EachWrite),
-            _ => Err("it orders no reads behind writes, and says that writes are delivered when they are not".to_owned()),
+        if !offer.keeps(FI_ORDER_SAS) {
+            return Err("its messages keep no order".to_owned());
+        }
+        if offer.keeps(FI_ORDER_RAW) && offer.read_behind_write > ORDERED && ORDERED_READS.contains(&provider) {
+            Ok(Visible::OrderedRead)
+        } else if offer.caps & FI_FENCE != 0 {
+            Ok(Visible::FencedWrite)
+        } else if HONEST.contains(&provider) {
+            Ok(Visible::EachWrite)
+        } else {
+            Err("nothing tells when its writes are visible".to_owned())
         }
     }
 }
@@ -72,6 +81,8 @@ const NOBODY: usize = usize::MAX;
 struct Contexts {
     start: NonNull<[Context]>,
     free: Vec<NonNull<Context>>,
+    /// The port is closed: no operation begins.
+    closed: bool,
 }
 
 // SAFETY: the memory belongs to the value.
@@ -84,7 +95,16 @@ impl Contexts {
         let first = start.cast::<Context>();
         // SAFETY: inside the allocation.
         let free = (0..OPERATIONS).map(|at| unsafe { first.add(at) }).collect();
-        Contexts { start, free }
+        Contexts { start, free, closed: false }
+    }
+
+    fn is_closed(&self) -> bool {
+        self.closed
+    }
+
+    fn close(&mut self) {
+        self.closed = true;
+        self.free.clear();
     }
 
     /// A context for an operation, which is used up if `begin` says that it was taken.
@@ -105,6 +125,10 @@ impl Contexts {
     /// Takes a context back from the library. Returns whose operation it was.
     fn end(&mut self, context: *mut c_void) -> Option<(u64, usize)> {
         let context = NonNull::new(context.cast::<Context>())?;
+        let place = context.as_ptr().addr().wrapping_sub(self.start.cast::<Context>().as_ptr().addr());
+        if place >= OPERATIONS * size_of::<Context>() || !place.is_multiple_of(size_of::<Context>()) {
+            return None;
+        }
         self.free.push(context);
         // SAFETY: lent to an operation that has ended.
         unsafe { Some(((*context.as_ptr()).id, (*context.as_ptr()).peer)) }
@@ -157,8 +181,9 @@ impl OfiAdapter {
     ///
     /// # Errors
     /// What the library says.
-    pub(super) fn new(port: OfiPort, visible: Visible) -> std::result::Result<Self, String> {
+    pub(super) fn new(port: OfiPort) -> std::result::Result<Self, String> {
         let offer = port.offer();
+        let visible = Visible::of(&port.provider(), &offer)?;
         let marks = visible != Visible::EachWrite;
         let words = NonNull::from(Box::leak(Box::new([0_u64; 2])));
         let start = words.as_ptr().cast::<u8>();
@@ -181,8 +206,8 @@ impl OfiAdapter {
             longest: offer.longest,
             local_regions: offer.registers(FI_MR_LOCAL),
             marks,
-            put_put: offer.keeps(FI_ORDER_WAW) && offer.write_behind_write >= ORDERED,
-            put_get: offer.keeps(FI_ORDER_RAW) && offer.read_behind_write >= ORDERED,
+            put_put: offer.keeps(FI_ORDER_WAW) && offer.write_behind_write > ORDERED,
+            put_get: offer.keeps(FI_ORDER_RAW) && offer.read_behind_write > ORDERED,
             frame_behind_write: offer.keeps(FI_ORDER_SAW),
         };
         let sleeper = port.wait().map(|(descriptor, queue)| Arc::new(OfiSleeper::new(descriptor, queue)));
@@ -234,6 +259,7 @@ impl OfiAdapter {
         // SAFETY: the caller's promise.
         let begin = |context| unsafe { port.send(from, number, context) }.map_err(broken);
         match id {
+            None if self.contexts.is_closed() => Ok(false),
             None => begin(None),
             Some(id) => self.contexts.lend(id, to, |context| begin(Some(context))),
         }
@@ -263,6 +289,9 @@ impl RmaAdapter for OfiAdapter {
     }
 
     fn meet(&mut self, peer: usize, at: &Words) -> Result<()> {
+        if self.contexts.is_closed() {
+            return Ok(());
+        }
         let mut name: [u8; ADDRESS] = bytemuck::cast(at.map(u64::to_le));
         let mut mark = (0, 0);
         if self.limits.marks {
@@ -275,6 +304,9 @@ impl RmaAdapter for OfiAdapter {
     }
 
     unsafe fn register(&mut self, start: *mut u8, len: usize, access: RmaAccess) -> std::result::Result<RmaRegion, String> {
+        if self.contexts.is_closed() {
+            return Err("the port is closed".to_owned());
+        }
         self.next_key += 1;
         // SAFETY: the caller's promise.
         let region = unsafe { self.port.register(start, len, access == RmaAccess::Remote, self.next_key) }?;
@@ -291,6 +323,9 @@ impl RmaAdapter for OfiAdapter {
         let from = self.local(work.here, work.len, work.local);
         let (there, port) = (self.remote(to, work.there, work.key), &self.port);
         if work.inline {
+            if self.contexts.is_closed() {
+                return Ok(false);
+            }
             // SAFETY: the caller's promise.
             return unsafe { port.inject_write(from, there) }.map_err(broken);
         }
@@ -308,6 +343,9 @@ impl RmaAdapter for OfiAdapter {
     }
 
     fn mark(&mut self, peer: usize, id: u64) -> Result<bool> {
+        if self.contexts.free.len() <= BUT_MARKS {
+            return Ok(false);
+        }
         let (address, key) = self.peers.get(peer).map(|peer| peer.mark).unwrap_or_default();
         let there = self.remote(peer, address, Key([key, 0]));
         // The first word is for peers, and their marks.
@@ -322,6 +360,9 @@ impl RmaAdapter for OfiAdapter {
     }
 
     fn poll(&mut self, done: &mut Vec<RmaDone>) -> Result<()> {
+        if self.contexts.is_closed() {
+            return Ok(());
+        }
         let contexts = &mut self.contexts;
         let polled = self.port.poll(|context, len| done.extend(contexts.end(context).map(|(id, _)| RmaDone::Ends { id, len })));
         if let Polled::Failed { context, why } = polled.map_err(broken)? {
@@ -338,6 +379,7 @@ impl RmaAdapter for OfiAdapter {
 
     fn close(&mut self) {
         self.sleeper.iter().for_each(|sleeper| sleeper.forget());
+        self.contexts.close();
         self.port.close(self.regions.drain());
     }
 }

@@ -29,7 +29,7 @@ impl BareEndpoint {
     /// # Errors
     /// What is missing, or what the library says.
     pub fn open(provider: &str, bytes: usize) -> Result<Self, String> {
-        let port = OfiPort::open(provider, None, |_| Ok(()))?;
+        let port = OfiPort::open(provider, None, |_, _| Ok(()))?;
         let mut memory = vec![0_u64; bytes.div_ceil(8)];
         // SAFETY: freed behind the port.
         let region = unsafe { port.register(memory.as_mut_ptr().cast(), 8 * memory.len(), true, 1) }?;

@@ -28,6 +28,7 @@ const RECEIVES: usize = 64;
 pub(super) struct Messages {
     /// Of this rank.
     head: u64,
+    ranks: usize,
     /// The first [`SENDS`] slots are for sending.
     slots: Slots,
     region: Option<u64>,
@@ -42,7 +43,7 @@ impl Messages {
     ///
     /// # Errors
     /// What the library says.
-    pub(super) fn new(adapter: &mut OfiAdapter, rank: usize, token: u128) -> std::result::Result<Self, String> {
+    pub(super) fn new(adapter: &mut OfiAdapter, rank: usize, ranks: usize, token: u128) -> std::result::Result<Self, String> {
         let slots = Slots::new(SENDS + RECEIVES, HEAD + FRAME);
         let (start, len) = slots.memory();
         let region = match adapter.limits().local_regions {
@@ -52,22 +53,13 @@ impl Messages {
         };
         let head = u64::from(token as u32) << 32 | rank as u64;
         let (free, unposted) = ((0..SENDS).collect(), (SENDS..SENDS + RECEIVES).collect());
-        let mut messages = Messages { head, slots, region, free, arrived: VecDeque::new(), unposted };
-        messages.post(adapter).map_err(|Broken(why)| why)?;
+        let mut messages = Messages { head, ranks, slots, region, free, arrived: VecDeque::new(), unposted };
+        messages.tend(adapter).map_err(|Broken(why)| {
+            // Before the memory of what was posted is freed.
+            adapter.close();
+            why
+        })?;
         Ok(messages)
-    }
-
-    /// Posts what receives are missing, as far as there is room.
-    fn post(&mut self, adapter: &mut OfiAdapter) -> Result<()> {
-        while let Some(&slot) = self.unposted.last() {
-            let len = HEAD + FRAME;
-            // SAFETY: the slot is not touched before its end is reported.
-            if !unsafe { adapter.receive(self.slots.at(slot, len), len, self.region, OF_ROAD | slot as u64) }? {
-                break;
-            }
-            self.unposted.pop();
-        }
-        Ok(())
     }
 
     /// The sender of a message, if it is one of this job.
@@ -78,7 +70,8 @@ impl Messages {
         }
         self.slots.read(slot, 0, &mut head);
         let head = u64::from_le_bytes(head);
-        (head >> 32 == self.head >> 32).then_some(head as u32 as usize)
+        let from = head as u32 as usize;
+        (head >> 32 == self.head >> 32 && from < self.ranks).then_some(from)
     }
 }
 
@@ -114,25 +107,31 @@ impl FrameRoad<OfiAdapter> for Messages {
             }
             self.unposted.push(slot);
         }
-        self.post(adapter)?;
+        self.tend(adapter)?;
         Ok(received)
     }
 
-    fn ends(&mut self, adapter: &mut OfiAdapter, done: &RmaDone) -> Result<()> {
+    fn ends(&mut self, done: &RmaDone) -> bool {
+        let (RmaDone::Ends { id, .. } | RmaDone::Fails { id: Some(id), .. }) = *done else { return false };
+        let slot = (id & !OF_ROAD) as usize;
         match *done {
-            RmaDone::Ends { id, len } if (id & !OF_ROAD) as usize >= SENDS => {
-                self.arrived.push_back(((id & !OF_ROAD) as usize, len))
+            _ if slot < SENDS => self.free.push(slot),
+            RmaDone::Ends { len, .. } => self.arrived.push_back((slot, len)),
+            // Too long for a frame of ours, or cancelled.
+            RmaDone::Fails { .. } => self.unposted.push(slot),
+        }
+        slot < SENDS && matches!(done, RmaDone::Fails { .. })
+    }
+
+    /// Posts what receives are missing, as far as there is room.
+    fn tend(&mut self, adapter: &mut OfiAdapter) -> Result<()> {
+        while let Some(&slot) = self.unposted.last() {
+            let len = HEAD + FRAME;
+            // SAFETY: the slot is not touched before its end is reported.
+            if !unsafe { adapter.receive(self.slots.at(slot, len), len, self.region, OF_ROAD | slot as u64) }? {
+                break;
             }
-            RmaDone::Ends { id, .. } | RmaDone::Fails { id: Some(id), .. } => {
-                let slot = (id & !OF_ROAD) as usize;
-                if slot < SENDS {
-                    self.free.push(slot);
-                } else {
-                    self.unposted.push(slot);
-                    self.post(adapter)?;
-                }
-            }
-            RmaDone::Fails { id: None, .. } => {}
+            self.unposted.pop();
         }
         Ok(())
     }

@@ -11,8 +11,8 @@
 //!
 //! # Visible writes
 //!
-//! A write is visible when a read that the provider orders behind it has ended; if it orders none, when a fenced write has been
-//! delivered; if it has no fence, each write ends when it is delivered.
+//! A write is visible when a read that the provider orders behind it has ended; if it is none of those that order a read of any word, when a
+//! fenced write has been delivered; if it has no fence, each write ends when it is delivered, where the provider is one that tells the truth.
 //!
 //! # What ran
 //!
@@ -28,6 +28,11 @@
 //! * Where a provider keeps registered memory in a cache (verbs, efa, cxi), set `FI_MR_CACHE_MONITOR=disabled`: arrays give memory back, and its own
 //!   watch of that would write into what is there next. On cxi `FI_CXI_MR_MATCH_EVENTS=1` and `FI_CXI_OPTIMIZED_MRS=0` make memory that was
 //!   shut unreachable at once.
+//! * `ofi` without a provider takes the first that each rank finds. Where a node lacks one, ranks would not reach each other: name it on a cluster.
+//!   All ranks of a machine use the provider's first domain, unless `GA_OFI_DOMAIN` names several.
+//! * Random puts are ordered by the range of all open writes to a peer. Where a provider orders no writes, many puts in one round wait for each
+//!   other, and a put with a signal takes a round trip more.
+//! * Memory is freed when the endpoint is closed, whatever the provider says to that.
 //! * No atomic operations of the adapter.
 
 mod adapter;

@@ -8,7 +8,7 @@
 use super::{
     adapter::{OfiAdapter, Visible},
     messages::Messages,
-    port::OfiPort,
+    port::{Offer, OfiPort},
 };
 use crate::{
     comm::{
@@ -71,10 +71,8 @@ impl Devices for Fabrics {
         let domain = if self.domains.is_empty() { None } else { Some(&*self.domains[local % self.domains.len()]) };
         let mut refused = Vec::new();
         for provider in &self.providers {
-            let opened = OfiPort::open(provider, domain, |offer| Visible::of(provider, offer).map(drop)).and_then(|port| {
-                let visible = Visible::of(provider, &port.offer())?;
-                OfiAdapter::new(port, visible)
-            });
+            let suits = |name: &str, offer: &Offer| Visible::of(name, offer).map(drop);
+            let opened = OfiPort::open(provider, domain, suits).and_then(OfiAdapter::new);
             match opened {
                 Ok(adapter) => return Ok(OpenedPort(adapter)),
                 Err(why) => refused.push(why),
@@ -96,8 +94,8 @@ impl Opened for OpenedPort {
 
     fn wire(self, cluster: &Cluster, settings: &Settings, member: &Member) -> Result<Self::Wire, Error> {
         let OpenedPort(mut adapter) = self;
-        let rank = member.topology().rank();
-        let messages = Messages::new(&mut adapter, rank, cluster.token).map_err(fail)?;
+        let (rank, ranks) = (member.topology().rank(), member.topology().size());
+        let messages = Messages::new(&mut adapter, rank, ranks, cluster.token).map_err(fail)?;
         let settings = RmaSettings { rank, may_give_up: settings.may_give_up(), silence: settings.silence };
         RmaWire::new(adapter, messages, cluster.directory.clone(), settings).map_err(fail)
     }

@@ -16,6 +16,10 @@ pub(super) const ADDRESS: usize = 64;
 /// was not tried.
 const WAITS: [&str; 2] = ["tcp;ofi_rxm", "sockets"];
 
+/// Bytes of the longest message, and completions that may wait.
+const MESSAGE: usize = 8 << 10;
+const COMPLETIONS: usize = 1024;
+
 /// Completions that are taken at a time.
 const BATCH: usize = 16;
 
@@ -105,6 +109,8 @@ pub(super) enum Polled {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Offer {
     pub(super) caps: u64,
+    mode: u64,
+    prefix: usize,
     /// Orders that both sides keep.
     pub(super) orders: u64,
     pub(super) registration: i32,
@@ -124,6 +130,8 @@ impl Offer {
             let (sends, receives, endpoint) = (&*(*info).tx_attr, &*(*info).rx_attr, &*(*info).ep_attr);
             Offer {
                 caps: (*info).caps,
+                mode: (*info).mode,
+                prefix: endpoint.msg_prefix_size,
                 orders: sends.msg_order & receives.msg_order,
                 registration: (*(*info).domain_attr).mr_mode,
                 inject: sends.inject_size,
@@ -132,6 +140,11 @@ impl Offer {
                 write_behind_write: endpoint.max_order_waw_size,
             }
         }
+    }
+
+    /// Returns true if a program that knows contexts and nothing else may use it, for messages of some bytes.
+    fn asks_nothing_else(&self, message: usize) -> bool {
+        self.mode & !(FI_CONTEXT | FI_CONTEXT2) == 0 && self.prefix == 0 && self.longest >= message
     }
 
     pub(super) fn keeps(&self, order: u64) -> bool {
@@ -152,7 +165,7 @@ impl OfiPort {
     pub(super) fn open(
         provider: &str,
         domain: Option<&str>,
-        suits: impl Fn(&Offer) -> Result<(), String>,
+        suits: impl Fn(&str, &Offer) -> Result<(), String>,
     ) -> Result<Self, String> {
         let library = Functions::load()?;
         let info = library.find(provider, domain, suits)?;
@@ -181,7 +194,7 @@ impl OfiPort {
             library.check("fi_domain", made)?;
             let table = (*self.domain).ops;
             let mut attributes: fi_cq_attr = std::mem::zeroed();
-            attributes.format = FI_CQ_FORMAT_MSG;
+            (attributes.format, attributes.size) = (FI_CQ_FORMAT_MSG, COMPLETIONS);
             attributes.wait_obj = if waits { FI_WAIT_FD } else { FI_WAIT_NONE };
             let place = (&raw mut attributes, &raw mut self.queue);
             let made = call!(table, fi_ops_domain.cq_open, "fi_cq_open", self.domain, place.0, place.1, null)?;
@@ -227,6 +240,12 @@ impl OfiPort {
             let copy = is_one.then(|| BorrowedFd::borrow_raw(descriptor).try_clone_to_owned())?.ok()?;
             Some((copy, QueueWait { fabric: self.fabric, queue }))
         }
+    }
+
+    /// The provider's own name.
+    pub(super) fn provider(&self) -> String {
+        // SAFETY: the list lives as long as the port.
+        text(unsafe { (*(*self.info.as_ptr()).fabric_attr).prov_name })
     }
 
     pub(super) fn offer(&self) -> Offer {
@@ -286,10 +305,13 @@ impl OfiPort {
         let region = NonNull::new(region).map(PortRegion).ok_or("fi_mr_reg: no region")?;
         if self.offer().registers(FI_MR_ENDPOINT) {
             let object = region.0.as_ptr().cast::<fid>();
-            // SAFETY: both are open.
+            // SAFETY: both are open; a region that cannot be used is closed.
             unsafe {
-                self.bind(object, self.endpoint.cast(), 0)?;
-                self.enable(object)?;
+                let bound = self.bind(object, self.endpoint.cast(), 0).and_then(|()| self.enable(object));
+                if bound.is_err() {
+                    close(object);
+                }
+                bound?;
             }
         }
         Ok(region)
@@ -501,7 +523,7 @@ impl Functions {
         &self,
         provider: &str,
         domain: Option<&str>,
-        suits: impl Fn(&Offer) -> Result<(), String>,
+        suits: impl Fn(&str, &Offer) -> Result<(), String>,
     ) -> Result<NonNull<fi_info>, String> {
         let name = CString::new(provider).map_err(|_| "a provider's name with a zero in it")?;
         // SAFETY: hints that the library makes, fills with defaults and frees; it frees the name too, so that is its C library's.
@@ -510,15 +532,21 @@ impl Functions {
             (*hints).caps = FI_MSG | FI_RMA;
             (*hints).mode = FI_CONTEXT | FI_CONTEXT2;
             (*(*hints).ep_attr).r#type = FI_EP_RDM;
-            ((*(*hints).tx_attr).msg_order, (*(*hints).rx_attr).msg_order) = (FI_ORDER_SAS, FI_ORDER_SAS);
             let attributes = &mut *(*hints).domain_attr;
             attributes.threading = FI_THREAD_DOMAIN;
             attributes.resource_mgmt = FI_RM_ENABLED;
             attributes.av_type = FI_AV_TABLE;
             attributes.mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_ENDPOINT;
             (*(*hints).fabric_attr).prov_name = libc::strdup(name.as_ptr());
-            let mut found = ptr::null_mut();
-            let code = (self.fi_getinfo)(API, ptr::null(), ptr::null(), 0, hints, &raw mut found);
+            let (mut found, mut code) = (ptr::null_mut(), 0);
+            // Some keep the order of writes only if they are asked to, and others cannot.
+            for orders in [FI_ORDER_SAS | FI_ORDER_WAW, FI_ORDER_SAS] {
+                ((*(*hints).tx_attr).msg_order, (*(*hints).rx_attr).msg_order) = (orders, orders);
+                code = with_own_signals(|| (self.fi_getinfo)(API, ptr::null(), ptr::null(), 0, hints, &raw mut found));
+                if code == 0 {
+                    break;
+                }
+            }
             (self.fi_freeinfo)(hints);
             self.check("fi_getinfo", code).map(|()| found)
         };
@@ -537,7 +565,10 @@ impl Functions {
                 if domain.is_some_and(|domain| text((*attributes).name) != domain) {
                     continue;
                 }
-                match suits(&Offer::of(info.as_ptr())) {
+                let offer = Offer::of(info.as_ptr());
+                let name = text((*(*info.as_ptr()).fabric_attr).prov_name);
+                match suits(&name, &offer) {
+                    Ok(()) if !offer.asks_nothing_else(MESSAGE) => refused = "it asks for more than contexts".to_owned(),
                     Ok(()) => {
                         chosen = NonNull::new((self.fi_dupinfo)(info.as_ptr()));
                         break;

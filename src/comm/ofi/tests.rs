@@ -26,9 +26,7 @@ const LIMIT: Duration = Duration::from_secs(20);
 type OfiWire = RmaWire<OfiAdapter, Messages>;
 
 fn open(provider: &str) -> Result<OfiAdapter, String> {
-    let port = OfiPort::open(provider, None, |offer| Visible::of(provider, offer).map(drop))?;
-    let visible = Visible::of(provider, &port.offer())?;
-    OfiAdapter::new(port, visible)
+    OfiPort::open(provider, None, |name, offer| Visible::of(name, offer).map(drop)).and_then(OfiAdapter::new)
 }
 
 /// The wires of two ranks. None if the provider is not there.
@@ -36,7 +34,7 @@ fn wires(provider: &str) -> Option<[OfiWire; 2]> {
     let directory = Arc::new(Directory::shared(2).unwrap());
     let wire = |rank| {
         let mut adapter = open(provider)?;
-        let messages = Messages::new(&mut adapter, rank, 7)?;
+        let messages = Messages::new(&mut adapter, rank, 2, 7)?;
         let settings = RmaSettings { rank, may_give_up: false, silence: Some(Duration::from_secs(1)) };
         RmaWire::new(adapter, messages, directory.clone(), settings)
     };
@@ -160,11 +158,11 @@ fn what_is_missing_is_said_in_one_sentence() {
     if let Err(why) = open("tcp;ofi_rxm") {
         return skipped("what libfabric says", &why);
     }
-    let refused = |provider, domain| OfiPort::open(provider, domain, |_| Ok(())).unwrap_err();
+    let refused = |provider, domain| OfiPort::open(provider, domain, |_, _| Ok(())).unwrap_err();
     let why = refused("pigeons", None);
     assert!(why.starts_with("provider \"pigeons\" of libfabric offers no reliable endpoint that will do: fi_getinfo: "), "{why}");
     let why = refused("tcp;ofi_rxm", Some("moon0"));
     assert!(why.contains("that will do: it has no domain moon0 (`fi_info -p 'tcp;ofi_rxm'` lists its offers)"), "{why}");
-    let why = OfiPort::open("sockets", None, |_| Err("it is slow".to_owned())).unwrap_err();
+    let why = OfiPort::open("sockets", None, |_, _| Err("it is slow".to_owned())).unwrap_err();
     assert!(why.contains("that will do: it is slow ("), "{why}");
 }

@@ -73,7 +73,7 @@ pub(in crate::comm) trait RmaAdapter: Send + fmt::Debug + 'static {
         None
     }
 
-    /// The last call, perhaps again. Nothing is read, written or reported behind it.
+    /// Closes the port, perhaps again. Nothing is read, written or reported behind it: calls find the adapter full, and reports none.
     fn close(&mut self);
 }
 

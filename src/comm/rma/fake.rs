@@ -229,7 +229,11 @@ impl FrameRoad<Fake> for FakeRoad {
         Ok(Some((from, bytes.len())))
     }
 
-    fn ends(&mut self, _: &mut Fake, _: &RmaDone) -> Result<()> {
+    fn ends(&mut self, _: &RmaDone) -> bool {
+        false
+    }
+
+    fn tend(&mut self, _: &mut Fake) -> Result<()> {
         Ok(())
     }
 
@@ -525,6 +529,7 @@ fn a_wrong_key_is_an_error_with_the_rank() {
     }
     let error = loop {
         world.lock().unwrap().step();
+        assert!(!matches!(wires[0].one_sided().unwrap().have_ended(2), Ok(true)), "what has failed is visible");
         if let Err(Broken(why)) = wires[0].receive() {
             break why;
         }

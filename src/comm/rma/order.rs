@@ -26,6 +26,8 @@ pub(super) struct PeerOrder {
     hull: Range<u64>,
     /// A mark is under way behind the writes below this number.
     mark: Option<u64>,
+    /// It is in the list of those with writes that no mark stands behind.
+    pub(super) is_listed: bool,
 }
 
 impl PeerOrder {

@@ -25,11 +25,14 @@ pub(in crate::comm) trait FrameRoad<A: RmaAdapter>: Send + fmt::Debug + 'static 
     /// [`Broken`](crate::comm::am::wire::Broken).
     fn receive(&mut self, adapter: &mut A, frame: &mut [u8]) -> Result<Option<(usize, usize)>>;
 
-    /// A work of the road, whose id has [`OF_ROAD`], has ended.
+    /// A work of the road, whose id has [`OF_ROAD`], has ended. Returns true if a frame of this rank is lost.
+    fn ends(&mut self, done: &RmaDone) -> bool;
+
+    /// Does again what the adapter was too full for. Called at each look.
     ///
     /// # Errors
     /// [`Broken`](crate::comm::am::wire::Broken).
-    fn ends(&mut self, adapter: &mut A, done: &RmaDone) -> Result<()>;
+    fn tend(&mut self, adapter: &mut A) -> Result<()>;
 
     /// Returns true if a frame has arrived that was not received.
     fn has_arrivals(&self) -> bool;

@@ -30,7 +30,7 @@ impl<A: RmaAdapter, R: FrameRoad<A>> RmaWire<A, R> {
     fn begin_write(&mut self, to: usize, piece: &Piece) -> u64 {
         let order = self.peers.meet(to);
         let number = order.begin_write(range(piece));
-        if self.adapter.limits().marks && !self.unmarked.contains(&to) {
+        if self.adapter.limits().marks && !std::mem::replace(&mut order.is_listed, true) {
             self.unmarked.push(to);
         }
         number
@@ -135,6 +135,9 @@ impl<A: RmaAdapter, R: FrameRoad<A>> OneSided for RmaWire<A, R> {
     }
 
     unsafe fn go_straight(&mut self, with: usize, reads: bool, piece: Piece, id: BulkId) -> Result<bool> {
+        if self.works.free_straight().is_none() {
+            self.poll()?;
+        }
         if !self.meets(with)? || !self.may_begin(with, reads, &piece) {
             return Ok(false);
         }

@@ -72,8 +72,10 @@ pub(in crate::comm) struct RmaWire<A: RmaAdapter, R> {
     /// What the adapter has reported; empty, kept for its memory.
     done: Vec<RmaDone>,
     frames: Frames,
-    /// When the next lookup of a peer may begin.
-    find_at: Option<Instant>,
+    /// A peer that was not found, and when the next lookup of it may begin.
+    find_at: Option<(usize, Instant)>,
+    /// A write or a read has failed: marks tell nothing any more.
+    is_broken: bool,
     /// When a failure ends the job, and what it says then.
     failed: Option<(Instant, String)>,
 }
@@ -89,7 +91,14 @@ impl<A: RmaAdapter, R: FrameRoad<A>> RmaWire<A, R> {
         directory: Arc<Directory>,
         settings: RmaSettings,
     ) -> std::result::Result<Self, String> {
-        let works = Works::new(&mut adapter, COPIED)?;
+        let works = match Works::new(&mut adapter, COPIED) {
+            Ok(works) => works,
+            Err(why) => {
+                // Before the memory of the road is freed.
+                adapter.close();
+                return Err(why);
+            }
+        };
         directory.publish(settings.rank, adapter.address());
         Ok(RmaWire {
             frames: Frames::new(road.longest(), KEPT),
@@ -105,6 +114,7 @@ impl<A: RmaAdapter, R: FrameRoad<A>> RmaWire<A, R> {
             unmarked: Vec::new(),
             done: Vec::new(),
             find_at: None,
+            is_broken: false,
             failed: None,
         })
     }
@@ -114,11 +124,11 @@ impl<A: RmaAdapter, R: FrameRoad<A>> RmaWire<A, R> {
         if self.peers.get(peer).is_some() {
             return Ok(true);
         }
-        if self.find_at.is_some_and(|at| Instant::now() < at) {
+        if self.find_at.is_some_and(|(missing, at)| missing == peer && Instant::now() < at) {
             return Ok(false);
         }
         let Some(address) = self.directory.find(peer) else {
-            self.find_at = Some(Instant::now() + FIND_AGAIN);
+            self.find_at = Some((peer, Instant::now() + FIND_AGAIN));
             return Ok(false);
         };
         self.adapter.meet(peer, &address)?;
@@ -140,10 +150,13 @@ impl<A: RmaAdapter, R: FrameRoad<A>> RmaWire<A, R> {
         for at in (0..self.unmarked.len()).rev() {
             let peer = self.unmarked[at];
             self.mark(peer)?;
-            if !self.peers.meet(peer).wants_mark() {
+            let order = self.peers.meet(peer);
+            if !order.wants_mark() {
+                order.is_listed = false;
                 self.unmarked.swap_remove(at);
             }
         }
+        self.road.tend(&mut self.adapter)?;
         self.poll()
     }
 
@@ -168,21 +181,29 @@ impl<A: RmaAdapter, R: FrameRoad<A>> RmaWire<A, R> {
             return Ok(());
         };
         if id & OF_ROAD != 0 {
-            self.fails(done);
-            return self.road.ends(&mut self.adapter, done);
+            if self.road.ends(done) {
+                self.fails(done);
+            }
+            return Ok(());
         }
         if let RmaDone::Fails { .. } = done {
-            // Its slot and its number stay as they are: it has not ended.
+            // Its number stays as it is: it has not ended. A caller's memory is free.
             self.fails(done);
+            if let Some(WorkEnd::Slot(slot, SlotTransfer::Straight { region, id, .. })) = self.works.ended(id) {
+                self.works.release(slot);
+                self.ended.push(Ended { id, len: 0 });
+                return region.map_or(Ok(()), |region| self.adapter.deregister(region));
+            }
             return Ok(());
         }
         let RmaLimits { marks, .. } = *self.adapter.limits();
         match self.works.ended(id) {
             None => {}
+            Some(WorkEnd::Mark(_)) if self.is_broken => {}
             Some(WorkEnd::Mark(peer)) => {
                 let order = self.peers.meet(peer);
                 order.end_mark();
-                if order.wants_mark() {
+                if order.wants_mark() && !std::mem::replace(&mut order.is_listed, true) {
                     self.unmarked.push(peer);
                 }
             }
@@ -209,6 +230,7 @@ impl<A: RmaAdapter, R: FrameRoad<A>> RmaWire<A, R> {
     fn fails(&mut self, done: &RmaDone) {
         let RmaDone::Fails { id, peer, why } = done else { return };
         let is_frame = id.is_some_and(|id| id & OF_ROAD != 0);
+        self.is_broken |= !is_frame;
         let patience = if is_frame { self.settings.silence } else { Some(GRACE) };
         let at = patience.and_then(|patience| Instant::now().checked_add(patience));
         let Some(at) = at.filter(|at| self.failed.as_ref().is_none_or(|(before, _)| at < before)) else { return };
@@ -274,8 +296,10 @@ impl<A: RmaAdapter, R: FrameRoad<A>> Wire for RmaWire<A, R> {
         Ok(())
     }
 
+    /// Where transfers may be given up none goes straight, so the job is over.
     fn cancel(&mut self, _: BulkId) {
-        debug_assert!(false, "where transfers may be given up, none goes straight");
+        self.adapter.close();
+        self.ended.extend(self.works.take_straight().map(|id| Ended { id, len: 0 }));
     }
 
     fn one_sided(&mut self) -> Option<&mut dyn OneSided> {

@@ -98,6 +98,14 @@ impl Works {
         what
     }
 
+    /// Takes back all transfers that go straight: the adapter is closed, and touches no memory.
+    pub(super) fn take_straight(&mut self) -> impl Iterator<Item = BulkId> {
+        self.begun[COPIES..].iter_mut().filter_map(|begun| match begun.take() {
+            Some(SlotTransfer::Straight { id, .. }) => Some(id),
+            _ => None,
+        })
+    }
+
     /// What the adapter says has ended.
     pub(super) fn ended(&self, id: u64) -> Option<WorkEnd> {
         if id & OF_MARK != 0 {

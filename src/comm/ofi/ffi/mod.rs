@@ -92,7 +92,7 @@ const fn with_zero(text: &'static str) -> &'static CStr {
 
 /// Loads something, and undoes what it does to the signals of the process: libpsm2, which Debian's libfabric needs, takes them when it is loaded, and a
 /// rank that is ended would call `exit` and print addresses.
-fn with_own_signals<T>(load: impl FnOnce() -> T) -> T {
+pub(super) fn with_own_signals<T>(load: impl FnOnce() -> T) -> T {
     const SIGNALS: [c_int; 6] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGABRT, libc::SIGINT, libc::SIGTERM];
     // SAFETY: zeros are a valid action, which the call fills in.
     let before = SIGNALS.map(|signal| unsafe {

@@ -4,7 +4,8 @@ use std::{ffi::c_void, ptr::NonNull, sync::Arc};
 
 use super::{
     ffi::*,
-    port::{ADDRESS, LocalBytes, Offer, OfiPort, Polled, PortRegion, RemoteBytes},
+    library::Offer,
+    port::{ADDRESS, LocalBytes, OfiPort, Polled, PortRegion, RemoteBytes},
     sleeper::OfiSleeper,
 };
 use crate::comm::{
@@ -48,11 +49,8 @@ impl Visible {
     /// The cheapest way that an offer of a provider has.
     ///
     /// # Errors
-    /// It has none, or is of no use for another reason.
+    /// It has none.
     pub(super) fn of(provider: &str, offer: &Offer) -> std::result::Result<Self, String> {
-        if !offer.keeps(FI_ORDER_SAS) {
-            return Err("its messages keep no order".to_owned());
-        }
         if offer.keeps(FI_ORDER_RAW) && offer.read_behind_write > ORDERED && ORDERED_READS.contains(&provider) {
             Ok(Visible::OrderedRead)
         } else if offer.caps & FI_FENCE != 0 {
@@ -182,18 +180,24 @@ impl OfiAdapter {
     /// # Errors
     /// What the library says.
     pub(super) fn new(port: OfiPort) -> std::result::Result<Self, String> {
-        let offer = port.offer();
+        let offer = *port.offer();
         let visible = Visible::of(&port.provider(), &offer)?;
         let marks = visible != Visible::EachWrite;
+        let (mut name, len) = port.address()?;
+        if marks && len > BEFORE_MARK {
+            return Err(format!("an address of {len} bytes, and {BEFORE_MARK} are the most"));
+        }
         let words = NonNull::from(Box::leak(Box::new([0_u64; 2])));
         let start = words.as_ptr().cast::<u8>();
-        // SAFETY: freed behind the port.
-        let words_region = unsafe { port.register(start, size_of::<[u64; 2]>(), true, 0) }?;
-        let (mut name, len) = port.address()?;
-        if marks {
-            if len > BEFORE_MARK {
-                return Err(format!("an address of {len} bytes, and {BEFORE_MARK} are the most"));
+        // SAFETY: freed behind the port; if it is refused, a box that nobody else knows.
+        let words_region = unsafe {
+            let registered = port.register(start, size_of::<[u64; 2]>(), true, 0);
+            if registered.is_err() {
+                drop(Box::from_raw(words.as_ptr()));
             }
+            registered?
+        };
+        if marks {
             let (address, key) = port.named(words_region, start);
             name[BEFORE_MARK..][..WORD].copy_from_slice(&address.to_le_bytes());
             name[BEFORE_MARK + WORD..].copy_from_slice(&key.to_le_bytes());

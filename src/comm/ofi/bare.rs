@@ -5,7 +5,7 @@ use std::{ffi::c_void, ptr::NonNull};
 
 use super::{
     ffi::*,
-    port::{ADDRESS, LocalBytes, OfiPort, Polled, PortRegion, RemoteBytes},
+    port::{ADDRESS, LocalBytes, OfiPort, Polled, PortRegion, RemoteBytes, Unopened},
 };
 
 /// Bytes of a card: an address, and where memory is.
@@ -29,7 +29,8 @@ impl BareEndpoint {
     /// # Errors
     /// What is missing, or what the library says.
     pub fn open(provider: &str, bytes: usize) -> Result<Self, String> {
-        let port = OfiPort::open(provider, None, |_, _| Ok(()))?;
+        let port = OfiPort::open(provider, None, |_, _| Ok(()));
+        let port = port.map_err(|(Unopened::Lacks(why) | Unopened::Fails(why))| why)?;
         let mut memory = vec![0_u64; bytes.div_ceil(8)];
         // SAFETY: freed behind the port.
         let region = unsafe { port.register(memory.as_mut_ptr().cast(), 8 * memory.len(), true, 1) }?;

@@ -15,8 +15,9 @@ use crate::comm::{
 /// In front of a frame: its sender, and 32 bits of the job's token.
 const HEAD: usize = 8;
 
-/// Bytes of a frame. With its head it is short enough for every provider to send it without asking the target.
-const FRAME: usize = (8 << 10) - HEAD;
+/// Bytes of a message, which every provider sends without asking the target, and of its frame.
+pub(super) const MESSAGE: usize = 8 << 10;
+const FRAME: usize = MESSAGE - HEAD;
 
 /// Messages that may be on their way, those of them that requests leave to answers, and those that may arrive before anybody looks.
 const SENDS: usize = 64;
@@ -44,7 +45,7 @@ impl Messages {
     /// # Errors
     /// What the library says.
     pub(super) fn new(adapter: &mut OfiAdapter, rank: usize, ranks: usize, token: u128) -> std::result::Result<Self, String> {
-        let slots = Slots::new(SENDS + RECEIVES, HEAD + FRAME);
+        let slots = Slots::new(SENDS + RECEIVES, MESSAGE);
         let (start, len) = slots.memory();
         let region = match adapter.limits().local_regions {
             // SAFETY: freed behind the adapter.
@@ -126,9 +127,8 @@ impl FrameRoad<OfiAdapter> for Messages {
     /// Posts what receives are missing, as far as there is room.
     fn tend(&mut self, adapter: &mut OfiAdapter) -> Result<()> {
         while let Some(&slot) = self.unposted.last() {
-            let len = HEAD + FRAME;
             // SAFETY: the slot is not touched before its end is reported.
-            if !unsafe { adapter.receive(self.slots.at(slot, len), len, self.region, OF_ROAD | slot as u64) }? {
+            if !unsafe { adapter.receive(self.slots.at(slot, MESSAGE), MESSAGE, self.region, OF_ROAD | slot as u64) }? {
                 break;
             }
             self.unposted.pop();

@@ -6,6 +6,7 @@
 //! | `adapter`, `messages` | a port as an adapter, and its frames |
 //! | `sleeper` | sleeps until something comes, where a provider can tell |
 //! | `port` | the objects of an endpoint, and calls on them |
+//! | `library` | what libfabric offers |
 //! | `ffi` | what is used of the library |
 //! | `bare` | an endpoint without layers, for a bench |
 //!
@@ -25,9 +26,8 @@
 //! * Only with tcp;ofi_rxm and sockets does a rank sleep until something comes. With others it looks at intervals, so a rank that computes
 //!   may answer half a millisecond late. The queues of net miss arrivals.
 //! * RxM sizes its completion queue for 256 peers; with more, set `FI_UNIVERSE_SIZE` to their number.
-//! * Where a provider keeps registered memory in a cache (verbs, efa, cxi), set `FI_MR_CACHE_MONITOR=disabled`: arrays give memory back, and its own
-//!   watch of that would write into what is there next. On cxi `FI_CXI_MR_MATCH_EVENTS=1` and `FI_CXI_OPTIMIZED_MRS=0` make memory that was
-//!   shut unreachable at once.
+//! * Some providers need variables of libfabric, which the start of a job asks for (`networks`). Without a cache of registered memory, cxi may map memory
+//!   for each transfer, which costs a system call.
 //! * `ofi` without a provider takes the first that each rank finds. Where a node lacks one, ranks would not reach each other: name it on a cluster.
 //!   All ranks of a machine use the provider's first domain, unless `GA_OFI_DOMAIN` names several.
 //! * Random puts are ordered by the range of all open writes to a peer. Where a provider orders no writes, many puts in one round wait for each
@@ -39,6 +39,7 @@ mod adapter;
 #[cfg(feature = "_bench")]
 mod bare;
 mod ffi;
+mod library;
 mod messages;
 mod networks;
 mod port;

@@ -5,10 +5,14 @@
 //! | `ofi` | the first of [`PREFERRED`] that will do |
 //! | `ofi:PROVIDER` | that one |
 
+use std::env;
+
 use super::{
     adapter::{OfiAdapter, Visible},
-    messages::Messages,
-    port::{Offer, OfiPort},
+    ffi::{FI_CONTEXT, FI_CONTEXT2, FI_ORDER_SAS},
+    library::Offer,
+    messages::{MESSAGE, Messages},
+    port::{OfiPort, Unopened},
 };
 use crate::{
     comm::{
@@ -39,6 +43,39 @@ const DOMAINS: &str = "GA_OFI_DOMAIN";
 
 /// Providers of networks, the fastest first, and those of sockets at the end.
 const PREFERRED: [&str; 10] = ["cxi", "efa", "opx", "psm3", "psm2", "verbs;ofi_rxm", "tcp;ofi_rxm", "tcp", "net", "sockets"];
+
+/// What libfabric reads at its first call, by providers that need it: a program with threads cannot set it any more. Caches of registered memory must
+/// not outlive what arrays give back, and with cxi memory that was shut must be out of reach at once.
+const ENVIRONMENT: [(&str, &[&str]); 3] = [
+    ("cxi", &["FI_MR_CACHE_MONITOR=disabled", "FI_CXI_MR_MATCH_EVENTS=1", "FI_CXI_OPTIMIZED_MRS=0"]),
+    ("efa", &["FI_MR_CACHE_MONITOR=disabled"]),
+    ("verbs;ofi_rxm", &["FI_MR_CACHE_MONITOR=disabled"]),
+];
+
+/// # Errors
+/// What has to be exported.
+pub(super) fn check_environment(provider: &str) -> Result<(), String> {
+    let needs = ENVIRONMENT.iter().find(|(of, _)| *of == provider).map_or(&[][..], |(_, needs)| needs);
+    let is_set = |need: &&&str| need.split_once('=').is_some_and(|(name, value)| env::var(name).as_deref() == Ok(value));
+    if needs.iter().all(|need| is_set(&need)) {
+        return Ok(());
+    }
+    Err(format!("provider \"{provider}\" would use memory that arrays have given back; export {}", needs.join(" ")))
+}
+
+/// Whether an offer will do.
+///
+/// # Errors
+/// What it lacks.
+pub(super) fn suits(provider: &str, offer: &Offer) -> Result<(), String> {
+    if !offer.keeps(FI_ORDER_SAS) {
+        return Err("its messages keep no order".to_owned());
+    }
+    if offer.mode & !(FI_CONTEXT | FI_CONTEXT2) != 0 || offer.prefix > 0 || offer.longest < MESSAGE {
+        return Err(format!("it asks for more than contexts, or takes no messages of {MESSAGE} bytes"));
+    }
+    Visible::of(provider, offer).map(drop)
+}
 
 fn run(settings: &Settings, body: &Body<'_>) -> Result<(), Error> {
     let providers = match settings.device.as_deref() {
@@ -71,11 +108,14 @@ impl Devices for Fabrics {
         let domain = if self.domains.is_empty() { None } else { Some(&*self.domains[local % self.domains.len()]) };
         let mut refused = Vec::new();
         for provider in &self.providers {
-            let suits = |name: &str, offer: &Offer| Visible::of(name, offer).map(drop);
-            let opened = OfiPort::open(provider, domain, suits).and_then(OfiAdapter::new);
-            match opened {
-                Ok(adapter) => return Ok(OpenedPort(adapter)),
-                Err(why) => refused.push(why),
+            match OfiPort::open(provider, domain, suits) {
+                Ok(port) => {
+                    check_environment(&port.provider()).map_err(fail)?;
+                    return OfiAdapter::new(port).map(OpenedPort).map_err(fail);
+                }
+                Err(Unopened::Lacks(why)) => refused.push(why),
+                // Others would not do in its place: it is what the ranks of other machines take.
+                Err(Unopened::Fails(why)) => return Err(fail(format!("provider \"{provider}\": {why}"))),
             }
         }
         Err(fail(refused.join("; ")))

@@ -1,13 +1,16 @@
 //! The objects of one endpoint, and calls on them.
 
 use std::{
-    ffi::{CStr, CString, c_char, c_int, c_void},
+    ffi::{c_int, c_void},
     mem::MaybeUninit,
     os::fd::{BorrowedFd, OwnedFd},
     ptr::{self, NonNull},
 };
 
-use super::ffi::*;
+use super::{
+    ffi::*,
+    library::{Offer, text},
+};
 
 /// Bytes of the longest address of an endpoint.
 pub(super) const ADDRESS: usize = 64;
@@ -16,8 +19,7 @@ pub(super) const ADDRESS: usize = 64;
 /// was not tried.
 const WAITS: [&str; 2] = ["tcp;ofi_rxm", "sockets"];
 
-/// Bytes of the longest message, and completions that may wait.
-const MESSAGE: usize = 8 << 10;
+/// Completions that may wait.
 const COMPLETIONS: usize = 1024;
 
 /// Completions that are taken at a time.
@@ -32,11 +34,12 @@ macro_rules! call {
 
 /// An enabled endpoint of reliable datagrams, its completion queue and the addresses of its peers.
 ///
-/// One thread at a time calls it, as libfabric is told.
+/// Calls come from one thread at a time, and libfabric relies on that.
 #[derive(Debug)]
 pub(super) struct OfiPort {
     library: Functions,
     info: NonNull<fi_info>,
+    offer: Offer,
     fabric: *mut fid_fabric,
     domain: *mut fid_domain,
     queue: *mut fid_cq,
@@ -98,6 +101,15 @@ impl LocalBytes {
     }
 }
 
+/// Why a port is not open.
+#[derive(Debug)]
+pub(super) enum Unopened {
+    /// The provider is not there, or has no offer that will do.
+    Lacks(String),
+    /// It has one, which cannot be opened; or there is no library.
+    Fails(String),
+}
+
 /// What a completion queue says.
 pub(super) enum Polled {
     Nothing,
@@ -105,81 +117,30 @@ pub(super) enum Polled {
     Failed { context: *mut c_void, why: String },
 }
 
-/// An offer of a provider, as far as it matters here.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Offer {
-    pub(super) caps: u64,
-    mode: u64,
-    prefix: usize,
-    /// Orders that both sides keep.
-    pub(super) orders: u64,
-    pub(super) registration: i32,
-    pub(super) inject: usize,
-    pub(super) longest: usize,
-    /// Bytes up to which a read is ordered behind a write, and a write behind a write.
-    pub(super) read_behind_write: usize,
-    pub(super) write_behind_write: usize,
-}
-
-impl Offer {
-    /// # Safety
-    /// An entry of a list of the library.
-    unsafe fn of(info: *const fi_info) -> Self {
-        // SAFETY: the library fills in all attributes of what it offers.
-        unsafe {
-            let (sends, receives, endpoint) = (&*(*info).tx_attr, &*(*info).rx_attr, &*(*info).ep_attr);
-            Offer {
-                caps: (*info).caps,
-                mode: (*info).mode,
-                prefix: endpoint.msg_prefix_size,
-                orders: sends.msg_order & receives.msg_order,
-                registration: (*(*info).domain_attr).mr_mode,
-                inject: sends.inject_size,
-                longest: endpoint.max_msg_size,
-                read_behind_write: endpoint.max_order_raw_size,
-                write_behind_write: endpoint.max_order_waw_size,
-            }
-        }
-    }
-
-    /// Returns true if a program that knows contexts and nothing else may use it, for messages of some bytes.
-    fn asks_nothing_else(&self, message: usize) -> bool {
-        self.mode & !(FI_CONTEXT | FI_CONTEXT2) == 0 && self.prefix == 0 && self.longest >= message
-    }
-
-    pub(super) fn keeps(&self, order: u64) -> bool {
-        self.orders & order != 0
-    }
-
-    /// Returns true if memory is registered in a mode.
-    pub(super) fn registers(&self, mode: i32) -> bool {
-        self.registration & mode != 0
-    }
-}
-
 impl OfiPort {
     /// Opens the first offer of a provider that `suits`, if a domain is named one of that.
     ///
     /// # Errors
-    /// What is missing, or what the library says.
+    /// See [`Unopened`].
     pub(super) fn open(
         provider: &str,
         domain: Option<&str>,
         suits: impl Fn(&str, &Offer) -> Result<(), String>,
-    ) -> Result<Self, String> {
-        let library = Functions::load()?;
-        let info = library.find(provider, domain, suits)?;
+    ) -> Result<Self, Unopened> {
+        let library = Functions::load().map_err(Unopened::Fails)?;
+        let (info, offer) = library.find(provider, domain, suits).map_err(Unopened::Lacks)?;
         let null = ptr::null_mut::<fid>();
         let mut port = OfiPort {
             library,
             info,
+            offer,
             fabric: null.cast(),
             domain: null.cast(),
             queue: null.cast(),
             peers: null.cast(),
             endpoint: null.cast(),
         };
-        port.make(WAITS.contains(&provider))?;
+        port.make(WAITS.contains(&&*port.provider())).map_err(Unopened::Fails)?;
         Ok(port)
     }
 
@@ -248,9 +209,8 @@ impl OfiPort {
         text(unsafe { (*(*self.info.as_ptr()).fabric_attr).prov_name })
     }
 
-    pub(super) fn offer(&self) -> Offer {
-        // SAFETY: the list lives as long as the port.
-        unsafe { Offer::of(self.info.as_ptr()) }
+    pub(super) fn offer(&self) -> &Offer {
+        &self.offer
     }
 
     /// The endpoint's address, with zeros behind it, and its length.
@@ -515,89 +475,4 @@ impl Drop for OfiPort {
 unsafe fn close(object: *mut fid) -> c_int {
     // SAFETY: the caller's promise.
     unsafe { call!((*object).ops, fi_ops.close, "fi_close", object) }.unwrap_or(0)
-}
-
-impl Functions {
-    /// The first offer of a provider that suits, as an entry of its own.
-    fn find(
-        &self,
-        provider: &str,
-        domain: Option<&str>,
-        suits: impl Fn(&str, &Offer) -> Result<(), String>,
-    ) -> Result<NonNull<fi_info>, String> {
-        let name = CString::new(provider).map_err(|_| "a provider's name with a zero in it")?;
-        // SAFETY: hints that the library makes, fills with defaults and frees; it frees the name too, so that is its C library's.
-        let found = unsafe {
-            let hints = NonNull::new((self.fi_dupinfo)(ptr::null())).ok_or("fi_allocinfo: no memory")?.as_ptr();
-            (*hints).caps = FI_MSG | FI_RMA;
-            (*hints).mode = FI_CONTEXT | FI_CONTEXT2;
-            (*(*hints).ep_attr).r#type = FI_EP_RDM;
-            let attributes = &mut *(*hints).domain_attr;
-            attributes.threading = FI_THREAD_DOMAIN;
-            attributes.resource_mgmt = FI_RM_ENABLED;
-            attributes.av_type = FI_AV_TABLE;
-            attributes.mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_ENDPOINT;
-            (*(*hints).fabric_attr).prov_name = libc::strdup(name.as_ptr());
-            let (mut found, mut code) = (ptr::null_mut(), 0);
-            // Some keep the order of writes only if they are asked to, and others cannot.
-            for orders in [FI_ORDER_SAS | FI_ORDER_WAW, FI_ORDER_SAS] {
-                ((*(*hints).tx_attr).msg_order, (*(*hints).rx_attr).msg_order) = (orders, orders);
-                code = with_own_signals(|| (self.fi_getinfo)(API, ptr::null(), ptr::null(), 0, hints, &raw mut found));
-                if code == 0 {
-                    break;
-                }
-            }
-            (self.fi_freeinfo)(hints);
-            self.check("fi_getinfo", code).map(|()| found)
-        };
-        let lacks = |why: &str| {
-            format!(
-                "provider \"{provider}\" of libfabric offers no reliable endpoint that will do: {why} (`fi_info -p '{provider}'` lists its offers)"
-            )
-        };
-        let first = found.map_err(|why| lacks(&why))?;
-        let (mut next, mut chosen, mut refused) = (first, None, format!("it has no domain {}", domain.unwrap_or("at all")));
-        while let Some(info) = NonNull::new(next) {
-            // SAFETY: an entry of the library's list, whose attributes are all there; the copy is independent of the list.
-            unsafe {
-                next = (*info.as_ptr()).next;
-                let attributes = (*info.as_ptr()).domain_attr;
-                if domain.is_some_and(|domain| text((*attributes).name) != domain) {
-                    continue;
-                }
-                let offer = Offer::of(info.as_ptr());
-                let name = text((*(*info.as_ptr()).fabric_attr).prov_name);
-                match suits(&name, &offer) {
-                    Ok(()) if !offer.asks_nothing_else(MESSAGE) => refused = "it asks for more than contexts".to_owned(),
-                    Ok(()) => {
-                        chosen = NonNull::new((self.fi_dupinfo)(info.as_ptr()));
-                        break;
-                    }
-                    Err(why) => refused = why,
-                }
-            }
-        }
-        // SAFETY: a list of the library, which nobody uses any more.
-        unsafe { (self.fi_freeinfo)(first) };
-        chosen.ok_or_else(|| lacks(&refused))
-    }
-
-    fn check(&self, call: &str, code: c_int) -> Result<(), String> {
-        if code == 0 { Ok(()) } else { Err(self.refused(call, -code)) }
-    }
-
-    fn refused(&self, call: &str, code: c_int) -> String {
-        format!("{call}: {}", self.text(code))
-    }
-
-    fn text(&self, code: c_int) -> String {
-        // SAFETY: a text of the library, which lasts.
-        text(unsafe { (self.fi_strerror)(code) })
-    }
-}
-
-/// A text that ends by zero, or none.
-fn text(start: *const c_char) -> String {
-    // SAFETY: texts of the library.
-    if start.is_null() { String::new() } else { unsafe { CStr::from_ptr(start) }.to_string_lossy().into_owned() }
 }

@@ -6,9 +6,10 @@ use std::{
 };
 
 use super::{
-    adapter::{OfiAdapter, Visible},
+    adapter::OfiAdapter,
     messages::Messages,
-    port::OfiPort,
+    networks::{check_environment, suits},
+    port::{OfiPort, Unopened},
 };
 use crate::comm::{
     am::{
@@ -26,7 +27,10 @@ const LIMIT: Duration = Duration::from_secs(20);
 type OfiWire = RmaWire<OfiAdapter, Messages>;
 
 fn open(provider: &str) -> Result<OfiAdapter, String> {
-    OfiPort::open(provider, None, |name, offer| Visible::of(name, offer).map(drop)).and_then(OfiAdapter::new)
+    match OfiPort::open(provider, None, suits) {
+        Ok(port) => OfiAdapter::new(port),
+        Err(Unopened::Lacks(why) | Unopened::Fails(why)) => Err(why),
+    }
 }
 
 /// The wires of two ranks. None if the provider is not there.
@@ -158,11 +162,17 @@ fn what_is_missing_is_said_in_one_sentence() {
     if let Err(why) = open("tcp;ofi_rxm") {
         return skipped("what libfabric says", &why);
     }
-    let refused = |provider, domain| OfiPort::open(provider, domain, |_, _| Ok(())).unwrap_err();
+    let refused = |provider, domain| match OfiPort::open(provider, domain, |_, _| Err("it is slow".to_owned())) {
+        Err(Unopened::Lacks(why)) => why,
+        other => panic!("{other:?}"),
+    };
     let why = refused("pigeons", None);
     assert!(why.starts_with("provider \"pigeons\" of libfabric offers no reliable endpoint that will do: fi_getinfo: "), "{why}");
     let why = refused("tcp;ofi_rxm", Some("moon0"));
     assert!(why.contains("that will do: it has no domain moon0 (`fi_info -p 'tcp;ofi_rxm'` lists its offers)"), "{why}");
-    let why = OfiPort::open("sockets", None, |_, _| Err("it is slow".to_owned())).unwrap_err();
+    let why = refused("sockets", None);
     assert!(why.contains("that will do: it is slow ("), "{why}");
+    let why = check_environment("efa").unwrap_err();
+    assert!(why.ends_with("export FI_MR_CACHE_MONITOR=disabled"), "{why}");
+    assert_eq!(check_environment("sockets"), Ok(()));
 }

@@ -7,7 +7,7 @@ use crate::comm::am::wire::Transfers;
 /// Transfers with a peer that may have begun and not ended.
 const WINDOW: usize = 1024;
 
-/// What a transfer is, and whether it has ended.
+/// A transfer: its kind, until it has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TransferState {
     Writes,

@@ -37,13 +37,13 @@ const LONGEST: usize = 1 << 20;
 /// Frames kept for the next use.
 const KEPT: usize = 64;
 
-/// After a lookup of a peer failed, the next one of any peer waits this long.
+/// After a lookup of a peer failed, the next one waits this long.
 const FIND_AGAIN: Duration = Duration::from_millis(100);
 
 /// A failed work ends the job after this time, if nothing else does.
 pub(super) const GRACE: Duration = Duration::from_secs(1);
 
-/// What a wire is told of its job.
+/// The job of a wire, and its rank there.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::comm) struct RmaSettings {
     pub(in crate::comm) rank: usize,

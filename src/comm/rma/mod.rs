@@ -36,6 +36,8 @@ pub(super) mod adapter;
 mod fake;
 mod order;
 pub(super) mod road;
+#[cfg(all(test, not(loom)))]
+mod tests;
 mod transfers;
 pub(super) mod wire;
 mod works;

@@ -88,12 +88,7 @@ impl Functions {
             (self.fi_freeinfo)(hints);
             self.check("fi_getinfo", code).map(|()| found)
         };
-        let lacks = |why: &str| {
-            format!(
-                "provider \"{provider}\" of libfabric offers no reliable endpoint that will do: {why} (`fi_info -p '{provider}'` lists its offers)"
-            )
-        };
-        let first = found.map_err(|why| lacks(&why))?;
+        let first = found?;
         let (mut next, mut chosen, mut refused) = (first, None, format!("it has no domain {}", domain.unwrap_or("at all")));
         while let Some(info) = NonNull::new(next) {
             // SAFETY: an entry of the library's list, whose attributes are all there; the copy is independent of the list.
@@ -116,7 +111,7 @@ impl Functions {
         }
         // SAFETY: a list of the library, which nobody uses any more.
         unsafe { (self.fi_freeinfo)(first) };
-        chosen.ok_or_else(|| lacks(&refused))
+        chosen.ok_or(refused)
     }
 
     pub(super) fn check(&self, call: &str, code: c_int) -> Result<(), String> {

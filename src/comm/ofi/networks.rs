@@ -113,12 +113,13 @@ impl Devices for Fabrics {
                     check_environment(&port.provider()).map_err(fail)?;
                     return OfiAdapter::new(port).map(OpenedPort).map_err(fail);
                 }
-                Err(Unopened::Lacks(why)) => refused.push(why),
+                Err(Unopened::Lacks(why)) => refused.push(format!("{provider}: {why}")),
                 // Others would not do in its place: it is what the ranks of other machines take.
                 Err(Unopened::Fails(why)) => return Err(fail(format!("provider \"{provider}\": {why}"))),
             }
         }
-        Err(fail(refused.join("; ")))
+        let refused = refused.join("; ");
+        Err(fail(format!("libfabric offers no reliable endpoint that will do (`fi_info` lists its offers): {refused}")))
     }
 }
 

@@ -166,12 +166,9 @@ fn what_is_missing_is_said_in_one_sentence() {
         Err(Unopened::Lacks(why)) => why,
         other => panic!("{other:?}"),
     };
-    let why = refused("pigeons", None);
-    assert!(why.starts_with("provider \"pigeons\" of libfabric offers no reliable endpoint that will do: fi_getinfo: "), "{why}");
-    let why = refused("tcp;ofi_rxm", Some("moon0"));
-    assert!(why.contains("that will do: it has no domain moon0 (`fi_info -p 'tcp;ofi_rxm'` lists its offers)"), "{why}");
-    let why = refused("sockets", None);
-    assert!(why.contains("that will do: it is slow ("), "{why}");
+    assert_eq!(refused("pigeons", None), "fi_getinfo: No data available");
+    assert_eq!(refused("tcp;ofi_rxm", Some("moon0")), "it has no domain moon0");
+    assert_eq!(refused("sockets", None), "it is slow");
     let why = check_environment("efa").unwrap_err();
     assert!(why.ends_with("export FI_MR_CACHE_MONITOR=disabled"), "{why}");
     assert_eq!(check_environment("sockets"), Ok(()));

@@ -99,8 +99,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
         let _recorded = record::call("load");
         let mut value = T::zeroed();
         let at = self.offset + offset * size_of::<T>();
-        let bytes = bytemuck::bytes_of_mut(&mut value);
-        let rank = self.group.inner.rank_of(member);
+        let (rank, bytes) = (self.group.inner.rank_of(member), bytemuck::bytes_of_mut(&mut value));
         self.engine().get_slices(std::iter::once((rank, at, bytes)), &self.label("load"))?;
         Ok(value)
     }
@@ -116,7 +115,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
         let _recorded = record::call("store");
         let at = self.offset + offset * size_of::<T>();
         let (rank, bytes, label) = (self.group.inner.rank_of(member), bytemuck::bytes_of(&value), self.label("store"));
-        if has_atomics::<T>() && !self.engine().conduit().capabilities().native.coherent {
+        if has_atomics::<T>() && size_of::<T>() > self.engine().conduit().capabilities().native.coherent {
             // An adapter may write what it read before a put came: only its own operations exclude each other.
             let mut word = [0; 8];
             word[..bytes.len()].copy_from_slice(bytes);

@@ -279,11 +279,12 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
         self.element_segments().reached(member, &self.placement)
     }
 
-    /// Elements that have atomic operations go the way of these.
+    /// Elements that have atomic operations go the way of words.
     #[inline(always)]
     fn element_segments(&self) -> &Segments {
         let inner = &self.group.inner;
-        if has_atomics::<T>() { &inner.words } else { &inner.segments }
+        let words = if size_of::<T>() == 4 { &inner.half_words } else { &inner.words };
+        if has_atomics::<T>() { words } else { &inner.segments }
     }
 
     /// A member's part in a group whose memory is all mapped; the operation was counted, if that is done.

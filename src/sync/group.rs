@@ -45,6 +45,8 @@ pub(crate) struct GroupInner {
     /// The same for words that are changed atomically: none is mapped where some members could reach them by the processor and others
     /// only by a network whose atomic operations do not exclude the processor's.
     pub(crate) words: Segments,
+    /// The same for words of four bytes.
+    pub(crate) half_words: Segments,
     pub(crate) scratch: Scratch,
     pub(super) nodes: Nodes,
     /// A member that was late, or the next to be looked at.
@@ -165,14 +167,12 @@ impl Group {
         let size = members.len();
         let me = members.member(conduit.rank()).expect("a member makes the group");
         let bases = bases(conduit, &members);
-        let mapped = bases.are_all();
-        let by_counter = conduit.capabilities().crowded;
+        let (mapped, counted) = (bases.are_all(), job.counts.is_some());
         let nodes = Nodes::new(conduit, &members, me, mapped);
-        let by_processor = mapped || conduit.capabilities().native.coherent;
-        let segments_of = |bases| Segments::new(bases, conduit.segment_len(), conduit.over(), job.counts.is_some());
+        let segments_of = |bases| Segments::new(bases, conduit.segment_len(), conduit.over(), counted);
         let segments = segments_of(bases);
-        let words = if by_processor { segments.clone() } else { segments_of(Bases::unmapped(size)) };
-        let counted = job.counts.is_some();
+        let coherent = if mapped { 8 } else { conduit.capabilities().native.coherent };
+        let words_of = |width| if width <= coherent { segments.clone() } else { segments_of(Bases::unmapped(size)) };
         let inner = GroupInner {
             scratch: Scratch::new(scratch, size),
             nodes,
@@ -182,8 +182,9 @@ impl Group {
             me,
             key,
             code: whereabouts::group_code(key, size),
+            words: words_of(8),
+            half_words: words_of(4),
             segments,
-            words,
             suspect: AtomicUsize::new(0),
             sequence: AtomicU32::new(0),
             lists: Mutex::default(),
@@ -192,7 +193,7 @@ impl Group {
             deferred: AtomicU64::new(0),
             failed: OnceLock::new(),
             blocks: Mutex::default(),
-            by_counter,
+            by_counter: conduit.capabilities().crowded,
             mapped,
             owners_add: !mapped && conduit.capabilities().native.accumulate,
             direct: mapped && !counted,

@@ -42,8 +42,8 @@ impl SharedWords {
     }
 
     fn own(&self) -> Part<'_, u64> {
-        let inner = &self.group.inner;
-        inner.segments.own_part(inner.engine().conduit().segment(), self.offset, self.count * ALIGN / 8)
+        let base = self.group.inner.engine().conduit().segment();
+        self.group.inner.segments.own_part(base, self.offset, self.count * ALIGN / 8)
     }
 
     pub(crate) fn group(&self) -> &Group {

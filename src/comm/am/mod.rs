@@ -149,7 +149,7 @@ impl<W: Wire> Am<W> {
                 longest_transfer: limits.longest(),
                 order: Order { put_put: true, put_get: true },
                 progress: if has_helper { Progress::Thread } else { Progress::Caller },
-                native: Native { coherent: true, blocks: true, accumulate: true, signals: true, append: true },
+                native: Native { coherent: 8, blocks: true, accumulate: true, signals: true, append: true },
                 ..Capabilities::default()
             },
             endpoint: Mutex::new(endpoint),

@@ -81,7 +81,7 @@ impl Engine {
     pub(crate) fn ring_of_rank(&self, rank: usize, place: [usize; 2]) -> FarRing {
         let base = if rank == self.rank() { Some(self.conduit.segment()) } else { self.conduit.mapped_segment(rank) };
         let topology = self.conduit.topology();
-        let by_processor = topology.is_mapped(rank) && (self.capabilities.native.coherent || topology.is_all_mapped());
+        let by_processor = topology.is_mapped(rank) && (self.capabilities.native.coherent == 8 || topology.is_all_mapped());
         let road = if by_processor { Road::Processor } else { Road::Network };
         FarRing::new(rank, place, base.map(|base| self.segment_at(base)), road)
     }

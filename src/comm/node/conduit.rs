@@ -129,13 +129,12 @@ impl Conduit {
     #[inline]
     fn is_for_processor(&self, operation: &Operation<'_>) -> bool {
         match *operation {
-            Operation::PutSignal { to: Remote { rank, .. }, .. } | Operation::Atomic { word: Remote { rank, .. }, .. } => {
-                self.is_coherent(rank)
-            }
+            Operation::Atomic { word: Remote { rank, .. }, atomic } => self.is_coherent(rank, atomic.width),
+            Operation::PutSignal { to: Remote { rank, .. }, .. } => self.is_coherent(rank, size_of::<u64>()),
             Operation::Flush { rank } => {
                 // Of a mapped rank too: pairs with the acquire of a thread that learns of it.
                 fence(Ordering::SeqCst);
-                self.is_coherent(rank)
+                self.is_coherent(rank, size_of::<u64>())
             }
             // Callers reach memory that they see by themselves.
             Operation::PutBlock { .. } | Operation::GetBlock { .. } | Operation::Accumulate { .. } | Operation::Append { .. } => {
@@ -150,8 +149,8 @@ impl Conduit {
     }
 
     #[inline]
-    fn is_coherent(&self, rank: usize) -> bool {
-        self.is_mapped(rank) && self.capabilities.native.coherent
+    fn is_coherent(&self, rank: usize, width: usize) -> bool {
+        self.is_mapped(rank) && width <= self.capabilities.native.coherent
     }
 
     /// Starts a put, as [`Network::put`].
@@ -210,7 +209,7 @@ impl Conduit {
     pub(crate) fn is_complete(&self, awaited: Awaited) -> bool {
         if let Awaited::Puts(rank) = awaited {
             fence(Ordering::SeqCst);
-            if self.is_coherent(rank) {
+            if self.is_coherent(rank, size_of::<u64>()) {
                 return true;
             }
         }

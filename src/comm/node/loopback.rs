@@ -25,7 +25,7 @@ impl Loopback {
         capabilities.window = 16;
         capabilities.longest_transfer = 1 << 20;
         capabilities.order = Order { put_put: true, put_get: true };
-        capabilities.native = Native { coherent: true, blocks: true, signals: true, ..Native::default() };
+        capabilities.native = Native { coherent: 8, blocks: true, signals: true, ..Native::default() };
         Loopback { fabric, topology, capabilities, done: Mutex::default() }
     }
 

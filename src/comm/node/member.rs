@@ -42,7 +42,7 @@ impl Member {
             order: Order { put_put: true, put_get: true },
             granule: fabric.mapping.granule(),
             progress: Progress::Hardware,
-            native: Native { coherent: true, signals: true, ..Native::default() },
+            native: Native { coherent: 8, signals: true, ..Native::default() },
             crowded: fabric.ranks() > cores,
             ..Capabilities::default()
         };

@@ -33,6 +33,8 @@ pub(crate) struct Islands {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Adapter {
     pub(crate) signals: bool,
+    /// Bytes of the words that others may change too.
+    pub(crate) coherent: usize,
     /// Puts arrive in their order; else in any, and none before a rank polls.
     pub(crate) ordered: bool,
     /// Ranks of an island.
@@ -51,7 +53,7 @@ impl Islands {
 
     /// As [`conduit`](Self::conduit), with a post between all ranks.
     pub(crate) fn with_post(member: Member, post: Arc<Post>) -> Arc<Conduit> {
-        let adapter = Adapter { signals: false, ordered: false, island: 2, crowded: true };
+        let adapter = Adapter { signals: false, coherent: 0, ordered: false, island: 2, crowded: true };
         let member = member.split(adapter.island, adapter.crowded);
         let mut islands = Islands::new(&member, adapter);
         islands.capabilities.native.blocks = true;
@@ -65,7 +67,7 @@ impl Islands {
         let [ordered, gentle] = [(); 2].map(|()| Loopback::new(fabric.clone(), topology.clone()));
         let harsh = layers::stack(&HARSH, topology.rank(), Arc::new(gentle));
         let mut capabilities = harsh.capabilities().clone();
-        capabilities.native = Native { signals: adapter.signals, ..Native::default() };
+        capabilities.native = Native { signals: adapter.signals, coherent: adapter.coherent, ..Native::default() };
         capabilities.order.put_put = adapter.ordered;
         Islands { fabric, ordered, harsh, capabilities, values: Mutex::default(), desk: None }
     }
@@ -82,6 +84,12 @@ impl Islands {
         let _alone = ADAPTER.lock().unwrap();
         // SAFETY: all of the memory is mapped for the adapter; the caller vouches for the word.
         let word = unsafe { self.fabric.segment(word.rank).as_ptr().add(word.offset) };
+        if width <= self.capabilities.native.coherent {
+            // SAFETY: as above.
+            let old = unsafe { apply_atomic(word, op, width, operand, comparand) };
+            self.values.lock().unwrap().push(Event::Value(token, old));
+            return;
+        }
         // SAFETY: as above; adding zero reads.
         let old = unsafe { apply_atomic(word, AtomicOp::Load, width, 0, 0) };
         std::thread::sleep(Duration::from_micros(50));

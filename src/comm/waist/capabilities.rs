@@ -64,9 +64,9 @@ pub enum Progress {
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct Native {
-    /// The atomic operations of the network and those of processors may meet on one word. Adapters often promise that only among their
-    /// own operations (ARMCI-Gemini §III-B3); then words that both could reach are left to the adapter.
-    pub coherent: bool,
+    /// The atomic operations of the network and those of processors may meet on words of up to this many bytes: 8, 4 or none. Adapters often
+    /// promise that only among their own operations (ARMCI-Gemini §III-B3); then wider words that both could reach are left to the adapter.
+    pub coherent: usize,
     /// Puts and gets of strided blocks.
     pub blocks: bool,
     /// Accumulates of strided blocks, which a processor of the owner's node adds.

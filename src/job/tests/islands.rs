@@ -10,7 +10,7 @@ use ndarray::{Array1, Array2, Ix1, Ix2, Zip, s};
 use num_complex::Complex;
 
 use crate::{
-    Additive, Counter, Error, GlobalArray, Group, Locks, Number, Signal,
+    Additive, AtomicInteger, Counter, Error, GlobalArray, Group, Locks, Number, Signal,
     comm::testing::{
         islands::{Adapter, Islands},
         post::Post,
@@ -27,8 +27,13 @@ const RANKS: usize = 4;
 
 /// Four ranks on two islands.
 fn on_islands(body: impl Fn(&Job) -> Result<(), Error> + Sync) {
+    on_coherent_islands(0, body);
+}
+
+/// The same; words of up to `coherent` bytes may be changed by processors and adapters.
+fn on_coherent_islands(coherent: usize, body: impl Fn(&Job) -> Result<(), Error> + Sync) {
     let launch = Launch::new().ranks(RANKS).timeout(30.0);
-    let adapter = Adapter { signals: false, ordered: false, island: 2, crowded: true };
+    let adapter = Adapter { signals: false, coherent, ordered: false, island: 2, crowded: true };
     launch.run_over(|member| Islands::conduit(member, adapter), body).unwrap();
 }
 
@@ -36,7 +41,7 @@ fn on_islands(body: impl Fn(&Job) -> Result<(), Error> + Sync) {
 fn on_adapters(ranks: usize, body: impl Fn(&Job) -> Result<(), Error> + Sync) {
     for (signals, ordered) in [(false, false), (false, true), (true, false), (true, true)] {
         for (island, crowded) in [(2, true), (3, false)] {
-            let adapter = Adapter { signals, ordered, island, crowded };
+            let adapter = Adapter { signals, coherent: 0, ordered, island, crowded };
             let launch = Launch::new().ranks(ranks).timeout(30.0);
             launch.run_over(|member| Islands::conduit(member, adapter), &body).unwrap();
         }
@@ -189,20 +194,26 @@ fn counters_lose_nothing() {
 
 #[test]
 fn elements_lose_nothing() {
-    on_islands(|job| {
-        let a = GlobalArray::<i32, Ix1>::builder(job, [8]).zeros().create()?;
-        let times = together(job, |_| a.fetch_add([1], 1).map(|_| ()))?;
-        assert_eq!(a.load([1])?, times as i32);
-        together(job, |k| {
-            if job.rank() > 0 {
-                return a.fetch_add([0], 0).map(|_| ());
-            }
-            a.store([0], k as i32)?;
-            assert_eq!(a.load([0])?, k as i32, "a store that an atomic operation undid");
-            Ok(())
-        })?;
-        job.sync()
-    });
+    for coherent in [0, 4] {
+        on_coherent_islands(coherent, elements_of::<i32>);
+        on_coherent_islands(coherent, elements_of::<i64>);
+    }
+}
+
+fn elements_of<T: AtomicInteger>(job: &Job) -> Result<(), Error> {
+    let number = |k: usize| T::from_bits(k as u64);
+    let a = GlobalArray::<T, Ix1>::builder(job, [8]).zeros().create()?;
+    let times = together(job, |_| a.fetch_add([1], number(1)).map(|_| ()))?;
+    assert_eq!(a.load([1])?, number(times));
+    together(job, |k| {
+        if job.rank() > 0 {
+            return a.fetch_add([0], number(0)).map(|_| ());
+        }
+        a.store([0], number(k))?;
+        assert_eq!(a.load([0])?, number(k), "a store that an atomic operation undid");
+        Ok(())
+    })?;
+    job.sync()
 }
 
 #[test]

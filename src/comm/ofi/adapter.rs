@@ -71,6 +71,9 @@ struct Context {
     peer: usize,
 }
 
+/// What the library says of an operation: it has begun, or there is no room, or why it cannot be.
+type Taken = std::result::Result<bool, String>;
+
 /// A peer without a number: the operation is of any.
 const NOBODY: usize = usize::MAX;
 
@@ -96,17 +99,13 @@ impl Contexts {
         Contexts { start, free, closed: false }
     }
 
-    fn is_closed(&self) -> bool {
-        self.closed
-    }
-
     fn close(&mut self) {
         self.closed = true;
         self.free.clear();
     }
 
     /// A context for an operation, which is used up if `begin` says that it was taken.
-    fn lend(&mut self, id: u64, peer: usize, begin: impl FnOnce(*mut c_void) -> Result<bool>) -> Result<bool> {
+    fn lend(&mut self, id: u64, peer: usize, begin: impl FnOnce(*mut c_void) -> Taken) -> Taken {
         let Some(&context) = self.free.last() else { return Ok(false) };
         // SAFETY: a free one, which nobody else refers to.
         unsafe {
@@ -157,6 +156,8 @@ pub(super) struct OfiAdapter {
     limits: RmaLimits,
     visible: Visible,
     contexts: Contexts,
+    /// Operations that were refused: the peer may be gone.
+    refused: Vec<RmaDone>,
     peers: Peers<OfiPeer>,
     regions: Slab<PortRegion>,
     /// The next key to ask for, where ranks choose their keys.
@@ -169,10 +170,6 @@ pub(super) struct OfiAdapter {
 
 // SAFETY: the words belong to the value.
 unsafe impl Send for OfiAdapter {}
-
-fn broken(why: String) -> Broken {
-    Broken(why)
-}
 
 impl OfiAdapter {
     /// The adapter of a port.
@@ -221,6 +218,7 @@ impl OfiAdapter {
             limits,
             visible,
             contexts: Contexts::new(),
+            refused: Vec::new(),
             peers: Peers::default(),
             regions,
             next_key: 1,
@@ -243,30 +241,29 @@ impl OfiAdapter {
         RemoteBytes { peer: self.peers.get(peer).map_or(FI_ADDR_UNSPEC, |peer| peer.number), address, key: key.0[0] }
     }
 
-    /// Begins a message. Without an id its end is not reported.
+    /// An operation that is refused counts as one that has begun, and fails: supervision knows more of the peer.
+    fn begun(&mut self, peer: usize, id: Option<u64>, taken: Taken) -> bool {
+        taken.unwrap_or_else(|why| {
+            self.refused.push(RmaDone::Fails { id, peer: Some(peer), why });
+            true
+        })
+    }
+
+    /// Begins a message. The end of an inline one is reported only if it fails. False if the adapter is full.
     ///
     /// # Safety
     /// As [`OfiPort::send`].
-    ///
-    /// # Errors
-    /// [`Broken`].
-    pub(super) unsafe fn send(
-        &mut self,
-        to: usize,
-        start: *mut u8,
-        len: usize,
-        region: Option<u64>,
-        id: Option<u64>,
-    ) -> Result<bool> {
+    pub(super) unsafe fn send(&mut self, to: usize, (start, len): (*mut u8, usize), region: Option<u64>, id: u64) -> bool {
         let (from, number) = (self.local(start, len, region), self.remote(to, 0, Key::from(0)).peer);
         let port = &self.port;
         // SAFETY: the caller's promise.
-        let begin = |context| unsafe { port.send(from, number, context) }.map_err(broken);
-        match id {
-            None if self.contexts.is_closed() => Ok(false),
-            None => begin(None),
-            Some(id) => self.contexts.lend(id, to, |context| begin(Some(context))),
-        }
+        let begin = |context| unsafe { port.send(from, number, context) };
+        let taken = match len > self.inject() {
+            false if self.contexts.closed => Ok(false),
+            false => begin(None),
+            true => self.contexts.lend(id, to, |context| begin(Some(context))),
+        };
+        self.begun(to, Some(id), taken)
     }
 
     /// Begins to receive a message of anybody.
@@ -279,7 +276,7 @@ impl OfiAdapter {
     pub(super) unsafe fn receive(&mut self, start: *mut u8, len: usize, region: Option<u64>, id: u64) -> Result<bool> {
         let (to, port) = (self.local(start, len, region), &self.port);
         // SAFETY: the caller's promise.
-        self.contexts.lend(id, NOBODY, |context| unsafe { port.receive(to, context) }.map_err(broken))
+        self.contexts.lend(id, NOBODY, |context| unsafe { port.receive(to, context) }).map_err(Broken)
     }
 }
 
@@ -293,7 +290,7 @@ impl RmaAdapter for OfiAdapter {
     }
 
     fn meet(&mut self, peer: usize, at: &Words) -> Result<()> {
-        if self.contexts.is_closed() {
+        if self.contexts.closed {
             return Ok(());
         }
         let mut name: [u8; ADDRESS] = bytemuck::cast(at.map(u64::to_le));
@@ -308,7 +305,7 @@ impl RmaAdapter for OfiAdapter {
     }
 
     unsafe fn register(&mut self, start: *mut u8, len: usize, access: RmaAccess) -> std::result::Result<RmaRegion, String> {
-        if self.contexts.is_closed() {
+        if self.contexts.closed {
             return Err("the port is closed".to_owned());
         }
         self.next_key += 1;
@@ -320,36 +317,41 @@ impl RmaAdapter for OfiAdapter {
 
     fn deregister(&mut self, region: u64) -> Result<()> {
         let Some(region) = self.regions.remove(region) else { return Ok(()) };
-        self.port.deregister(region).map_err(broken)
+        self.port.deregister(region).map_err(Broken)
     }
 
     unsafe fn write(&mut self, to: usize, work: &RmaWork) -> Result<bool> {
         let from = self.local(work.here, work.len, work.local);
         let (there, port) = (self.remote(to, work.there, work.key), &self.port);
         if work.inline {
-            if self.contexts.is_closed() {
+            if self.contexts.closed {
                 return Ok(false);
             }
             // SAFETY: the caller's promise.
-            return unsafe { port.inject_write(from, there) }.map_err(broken);
+            let taken = unsafe { port.inject_write(from, there) };
+            return Ok(self.begun(to, None, taken));
         }
         let delivered = if self.limits.marks { 0 } else { FI_DELIVERY_COMPLETE };
         // SAFETY: the caller's promise.
-        let begin = |context| unsafe { port.write(from, there, FI_COMPLETION | delivered, context) }.map_err(broken);
-        self.contexts.lend(work.id, to, begin)
+        let taken =
+            self.contexts.lend(work.id, to, |context| unsafe { port.write(from, there, FI_COMPLETION | delivered, context) });
+        Ok(self.begun(to, Some(work.id), taken))
     }
 
     unsafe fn read(&mut self, from: usize, work: &RmaWork) -> Result<bool> {
+        self.sleeper.iter().for_each(|sleeper| sleeper.transfers());
         let here = self.local(work.here, work.len, work.local);
         let (there, port) = (self.remote(from, work.there, work.key), &self.port);
         // SAFETY: the caller's promise.
-        self.contexts.lend(work.id, from, |context| unsafe { port.read(here, there, context) }.map_err(broken))
+        let taken = self.contexts.lend(work.id, from, |context| unsafe { port.read(here, there, context) });
+        Ok(self.begun(from, Some(work.id), taken))
     }
 
     fn mark(&mut self, peer: usize, id: u64) -> Result<bool> {
         if self.contexts.free.len() <= BUT_MARKS {
             return Ok(false);
         }
+        self.sleeper.iter().for_each(|sleeper| sleeper.transfers());
         let (address, key) = self.peers.get(peer).map(|peer| peer.mark).unwrap_or_default();
         let there = self.remote(peer, address, Key([key, 0]));
         // The first word is for peers, and their marks.
@@ -360,16 +362,18 @@ impl RmaAdapter for OfiAdapter {
         // SAFETY: the words live as long as the port, and nobody looks at them.
         let begin =
             |context| unsafe { if by_read { port.read(here, there, context) } else { port.write(here, there, flags, context) } };
-        self.contexts.lend(id, peer, |context| begin(context).map_err(broken))
+        let taken = self.contexts.lend(id, peer, begin);
+        Ok(self.begun(peer, Some(id), taken))
     }
 
     fn poll(&mut self, done: &mut Vec<RmaDone>) -> Result<()> {
-        if self.contexts.is_closed() {
+        if self.contexts.closed {
             return Ok(());
         }
+        done.append(&mut self.refused);
         let contexts = &mut self.contexts;
         let polled = self.port.poll(|context, len| done.extend(contexts.end(context).map(|(id, _)| RmaDone::Ends { id, len })));
-        if let Polled::Failed { context, why } = polled.map_err(broken)? {
+        if let Polled::Failed { context, why } = polled.map_err(Broken)? {
             let whose = self.contexts.end(context);
             let peer = whose.map(|(_, peer)| peer).filter(|&peer| peer != NOBODY);
             done.push(RmaDone::Fails { id: whose.map(|(id, _)| id), peer, why });

@@ -24,13 +24,16 @@ const SENDS: usize = 64;
 const FOR_ANSWERS: usize = 16;
 const RECEIVES: usize = 64;
 
+/// In the place of a slot: a message whose memory is free at once.
+const INLINE: usize = RECEIVES + SENDS;
+
 /// Messages between the ranks of a job.
 #[derive(Debug)]
 pub(super) struct Messages {
     /// Of this rank.
     head: u64,
     ranks: usize,
-    /// The first [`SENDS`] slots are for sending.
+    /// The first [`RECEIVES`] slots are for messages of others.
     slots: Slots,
     region: Option<u64>,
     free: Vec<usize>,
@@ -45,7 +48,7 @@ impl Messages {
     /// # Errors
     /// What the library says.
     pub(super) fn new(adapter: &mut OfiAdapter, rank: usize, ranks: usize, token: u128) -> std::result::Result<Self, String> {
-        let slots = Slots::new(SENDS + RECEIVES, MESSAGE);
+        let slots = Slots::new(INLINE, MESSAGE);
         let (start, len) = slots.memory();
         let region = match adapter.limits().local_regions {
             // SAFETY: freed behind the adapter.
@@ -53,7 +56,7 @@ impl Messages {
             false => None,
         };
         let head = u64::from(token as u32) << 32 | rank as u64;
-        let (free, unposted) = ((0..SENDS).collect(), (SENDS..SENDS + RECEIVES).collect());
+        let (free, unposted) = ((RECEIVES..RECEIVES + SENDS).collect(), (0..RECEIVES).collect());
         let mut messages = Messages { head, ranks, slots, region, free, arrived: VecDeque::new(), unposted };
         messages.tend(adapter).map_err(|Broken(why)| {
             // Before the memory of what was posted is freed.
@@ -87,10 +90,11 @@ impl FrameRoad<OfiAdapter> for Messages {
         let len = HEAD + frame.len();
         self.slots.write(slot, 0, &self.head.to_le_bytes());
         self.slots.write(slot, HEAD, frame);
-        let id = (len > adapter.inject()).then_some(OF_ROAD | slot as u64);
+        let is_inline = len <= adapter.inject();
+        let id = OF_ROAD | if is_inline { INLINE } else { slot } as u64;
         // SAFETY: the slot is not touched before its end is reported, or it is free when the call returns.
-        let is_taken = unsafe { adapter.send(to, self.slots.at(slot, len), len, self.region, id) }?;
-        if is_taken && id.is_some() {
+        let is_taken = unsafe { adapter.send(to, (self.slots.at(slot, len), len), self.region, id) };
+        if is_taken && !is_inline {
             self.free.pop();
         }
         Ok(is_taken)
@@ -116,12 +120,13 @@ impl FrameRoad<OfiAdapter> for Messages {
         let (RmaDone::Ends { id, .. } | RmaDone::Fails { id: Some(id), .. }) = *done else { return false };
         let slot = (id & !OF_ROAD) as usize;
         match *done {
-            _ if slot < SENDS => self.free.push(slot),
+            _ if slot == INLINE => {}
+            _ if slot >= RECEIVES => self.free.push(slot),
             RmaDone::Ends { len, .. } => self.arrived.push_back((slot, len)),
             // Too long for a frame of ours, or cancelled.
             RmaDone::Fails { .. } => self.unposted.push(slot),
         }
-        slot < SENDS && matches!(done, RmaDone::Fails { .. })
+        slot >= RECEIVES && matches!(done, RmaDone::Fails { .. })
     }
 
     /// Posts what receives are missing, as far as there is room.

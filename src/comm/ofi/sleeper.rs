@@ -23,11 +23,23 @@ pub(super) struct OfiSleeper {
     queue: Mutex<Option<QueueWait>>,
     /// The queue was empty when a thread prepared for its sleep.
     is_empty: AtomicBool,
+    /// This side has begun transfers since a thread that waits for others wanted to sleep.
+    transfers: AtomicBool,
 }
 
 impl OfiSleeper {
     pub(super) fn new(descriptor: OwnedFd, queue: QueueWait) -> Self {
-        OfiSleeper { descriptor, queue: Mutex::new(Some(queue)), is_empty: AtomicBool::new(false) }
+        OfiSleeper {
+            descriptor,
+            queue: Mutex::new(Some(queue)),
+            is_empty: AtomicBool::new(false),
+            transfers: AtomicBool::new(false),
+        }
+    }
+
+    /// This side begins transfers, for whose end it looks by itself.
+    pub(super) fn transfers(&self) {
+        self.transfers.store(true, Ordering::Relaxed);
     }
 
     /// The queue is closed behind this.
@@ -37,8 +49,12 @@ impl OfiSleeper {
 }
 
 impl Sleeper for OfiSleeper {
-    /// The descriptor does not tell arrivals from what this side has done.
-    fn arm(&self, _: Wakes) -> bool {
+    /// The descriptor does not tell arrivals from what this side has done: a thread that waits for arrivals only would wake at each transfer
+    /// of a thread that looks by itself.
+    fn arm(&self, wakes: Wakes) -> bool {
+        if self.transfers.swap(false, Ordering::Relaxed) && wakes == Wakes::Arrivals {
+            return false;
+        }
         let queue = self.queue.lock();
         let Some(queue) = &*queue else { return false };
         self.is_empty.store(queue.may_wait(), Ordering::Relaxed);

@@ -5,6 +5,8 @@
 //! cargo bench --package global-arrays-benches --features device --bench ofi -- "tcp;ofi_rxm" sockets
 //! ```
 //!
+//! First comes what the layer between active messages and the library costs: words by an adapter that completes at once, alone and under it.
+//!
 //! A put lasts until it is visible. All processes look at their queues all the time, which providers without threads need. The programs run in
 //! turns; each figure is the median of their medians.
 
@@ -21,7 +23,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use global_arrays::{bench::BareEndpoint, prelude::*};
+use global_arrays::{
+    bench::{BareEndpoint, RmaAtOnce},
+    prelude::*,
+};
 
 /// Of a card.
 const CARD: usize = 80;
@@ -52,6 +57,7 @@ fn main() -> Outcome<()> {
     if let Ok(network) = env::var(LAYERS) {
         return layers(&network);
     }
+    layer()?;
     let named: Vec<String> = env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
     let providers = if named.is_empty() { PROVIDERS.map(str::to_owned).to_vec() } else { named };
     println!("{:16} {:>9} {:5} {:>12} {:>12} {:>8}", "provider", "bytes", "", "bare, µs", "ours, µs", "ratio");
@@ -59,6 +65,22 @@ fn main() -> Outcome<()> {
         if let Err(error) = compare(&provider) {
             println!("{provider:16} skipped: {error}");
         }
+    }
+    Ok(())
+}
+
+/// A word that is put and is visible, and one that is got, by an adapter that completes at once.
+fn layer() -> Outcome<()> {
+    let mut words = RmaAtOnce::new();
+    println!("{:16} {:>9} {:5} {:>12} {:>12} {:>8}", "adapter", "bytes", "", "alone, ns", "under, ns", "more");
+    for (reads, name) in [(false, "put"), (true, "get")] {
+        let mut times = [const { Vec::new() }; 2];
+        for _ in 0..TURNS {
+            times[0].push(1e3 * measure(|| Ok(words.alone(reads)))?);
+            times[1].push(1e3 * measure(|| Ok(words.under(reads)))?);
+        }
+        let [alone, under] = times.map(median);
+        println!("{:16} {:9} {name:5} {alone:12.0} {under:12.0} {:8.0}", "at once", 8, under - alone);
     }
     Ok(())
 }

@@ -56,7 +56,7 @@ pub(crate) use waist::{
 };
 pub use waist::{Capabilities, Connect, Connections, Native, Ordering, Progress};
 #[cfg(feature = "_bench")]
-pub use {ib::Bare, ofi::BareEndpoint};
+pub use {ib::Bare, ofi::BareEndpoint, rma::RmaAtOnce};
 
 pub(crate) use crate::memory::atomic_op::apply_atomic;
 pub(crate) use crate::memory::{atomic_op::AtomicOp, numeric::Scale, word::WaitWord};

@@ -11,6 +11,7 @@
 //! | `wire` | what active messages ask for: frames |
 //! | `transfers` | writes and reads |
 //! | `works` | slots of memory, and what was begun from each |
+//! | `at_once` | an adapter that completes at once, for a bench |
 //!
 //! # Completion
 //!
@@ -32,6 +33,8 @@
 //! for a rank that has come to its good end, so it ends the job only after the time of silence.
 
 pub(super) mod adapter;
+#[cfg(feature = "_bench")]
+mod at_once;
 #[cfg(all(test, not(loom)))]
 mod fake;
 mod order;
@@ -41,3 +44,6 @@ mod tests;
 mod transfers;
 pub(super) mod wire;
 mod works;
+
+#[cfg(feature = "_bench")]
+pub use self::at_once::RmaAtOnce;

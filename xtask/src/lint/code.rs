@@ -1,4 +1,4 @@
-//! What of a file is code of the crate: no comments, no blank lines, nothing that is built for tests only.
+//! What of a file is code of the crate: no comments, no blank lines, nothing that is built for tests or benches only.
 
 use proc_macro2::{Delimiter, Group, Span, TokenStream, TokenTree};
 use std::collections::BTreeSet;
@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 pub struct Code {
     /// The lines.
     pub lines: BTreeSet<usize>,
-    /// The modules in files of their own that are built for tests only.
+    /// The modules in files of their own that are built for tests or benches only.
     pub test_modules: Vec<String>,
 }
 
@@ -26,7 +26,7 @@ fn walk(tokens: &[TokenTree], lines: &mut BTreeSet<usize>, test_modules: &mut Ve
                 at += attribute.len;
                 continue;
             }
-            if is_for_tests(&attribute.group) {
+            if is_for_tests_or_benches(&attribute.group) {
                 if attribute.is_inner {
                     return;
                 }
@@ -71,12 +71,13 @@ fn attribute(tokens: &[TokenTree]) -> Option<Attribute> {
 }
 
 /// `cfg(test)`, or `cfg(all(..))` with `test` among the conditions.
-fn is_for_tests(attribute: &Group) -> bool {
+fn is_for_tests_or_benches(attribute: &Group) -> bool {
     fn requires_test(conditions: TokenStream, within: &str) -> bool {
         let tokens: Vec<TokenTree> = conditions.into_iter().collect();
         tokens.iter().enumerate().any(|(k, token)| match (token, tokens.get(k + 1)) {
             (TokenTree::Ident(ident), Some(TokenTree::Group(group))) => ident == within && requires_test(group.stream(), "all"),
             (TokenTree::Ident(ident), _) => within == "all" && ident == "test",
+            (TokenTree::Literal(feature), _) => within == "all" && feature.to_string() == "\"_bench\"",
             _ => false,
         })
     }
@@ -164,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_for_tests_only_is_not_counted() {
+    fn what_is_for_tests_or_benches_only_is_not_counted() {
         for item in [
             "#[cfg(test)]\nmod tests {\n    use super::*;\n    fn f() {}\n}",
             "#[cfg(all(test, not(loom)))]\nmod tests {\n}",
@@ -193,8 +194,9 @@ mod tests {
 
     #[test]
     fn modules_for_tests_are_named() {
-        let code =
-            of("mod a;\n#[cfg(test)]\npub(crate) mod b;\n#[cfg(test)]\nmod c {}\n#[cfg(test)]\nuse d;\n".parse().expect("Rust"));
-        assert_eq!(code, Code { lines: [1].into(), test_modules: vec!["b".to_owned()] });
+        let code = of("mod a;\n#[cfg(test)]\npub(crate) mod b;\n#[cfg(test)]\nmod c {}\n#[cfg(feature = \"_bench\")]\nmod d;\n"
+            .parse()
+            .expect("Rust"));
+        assert_eq!(code, Code { lines: [1].into(), test_modules: vec!["b".to_owned(), "d".to_owned()] });
     }
 }

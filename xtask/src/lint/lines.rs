@@ -9,18 +9,18 @@ use std::collections::BTreeMap;
 
 /// Of each row. A folder that shrinks takes its budget with it; what makes one grow has to find the lines elsewhere in it.
 const BUDGETS: &[(&str, usize)] = &[
-    ("src", 647),
+    ("src", 642),
     ("src/array", 7274),
     ("src/calls", 364),
-    ("src/comm", 28),
+    ("src/comm", 26),
     ("src/comm/am", 3842),
     ("src/comm/engine", 2096),
-    ("src/comm/ib", 5046),
+    ("src/comm/ib", 4962),
     ("src/comm/kit", 320),
     ("src/comm/layers", 440),
     ("src/comm/mpi", 969),
     ("src/comm/node", 2112),
-    ("src/comm/ofi", 1375),
+    ("src/comm/ofi", 1290),
     ("src/comm/protocol", 1320),
     ("src/comm/rma", 661),
     ("src/comm/simulated", 1946),
@@ -64,7 +64,7 @@ pub fn over(rows: &BTreeMap<String, usize>) -> Vec<String> {
     rows.iter().filter_map(over).collect()
 }
 
-/// The sources that are not for tests.
+/// The sources that are not for tests or benches.
 pub fn product(sources: &[Source]) -> Vec<&Source> {
     let for_tests: Vec<String> = sources.iter().flat_map(test_modules).collect();
     let is_in = |path: &str, module: &String| path == format!("{module}.rs") || path.starts_with(&format!("{module}/"));

@@ -9,6 +9,7 @@
 //! | `completions` | which works ask for completions | `ib` |
 //! | `connection` | which queue pairs an endpoint holds and may use | `ib` |
 //! | `credit` | when frames of requests leave | `am` |
+//! | `mailbox` | which words of a ring are a frame | `gemini` |
 //! | `quiescence` | when no active message is on the way | `message::active` |
 //! | `rendezvous` | when requests are handled | `am` |
 //! | `replay` | what is posted again after a break | `ib` |
@@ -20,6 +21,7 @@ pub(super) mod beats;
 pub(super) mod completions;
 pub(super) mod connection;
 pub(super) mod credit;
+pub(super) mod mailbox;
 pub(super) mod quiescence;
 pub(super) mod rendezvous;
 pub(super) mod replay;

@@ -11,7 +11,7 @@ use super::{MAPPING, Named, Variant, bootstrap::key_values::Meet, modelled::Mode
 #[cfg(feature = "mpi")]
 use crate::comm::mpi;
 use crate::comm::{
-    ib,
+    gemini, ib,
     layers::{HARSH, LAYERS, Layer},
     ofi, simulated,
 };
@@ -25,6 +25,7 @@ const NETWORKS: &[Named] = &[
     simulated::NETWORK,
     ib::NETWORK,
     ofi::NETWORK,
+    gemini::NETWORK,
     #[cfg(feature = "mpi")]
     mpi::NETWORK,
 ];

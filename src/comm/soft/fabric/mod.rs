@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `memory` | memory that is open to an adapter |
 //! | `landing` | how data land; atomics |
+//! | `moving` | adapters that move memory without connections |
 //! | `socket` | packets between processes, and the thread that takes them |
 //!
 //! Adapters of one process see each other, and those of a machine's processes send packets. In virtual time their messages travel by
@@ -11,9 +12,11 @@
 
 pub(in crate::comm) mod landing;
 mod memory;
+mod moving;
 mod socket;
 
 pub(in crate::comm) use self::{
     memory::{Closed, OpenMemory, Pinned},
+    moving::{Move, Moved, MovingFabric, MovingPort},
     socket::{Looker, Socket, is_far},
 };

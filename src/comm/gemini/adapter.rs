@@ -1,0 +1,273 @@
+//! DMAPP as an adapter.
+
+use super::dmapp::{Dmapp, DmappRefusal, DmappSegment, Granted, RemoteElements, SyncId, parts};
+use crate::comm::{
+    am::wire::{Key, Result},
+    kit::{peers::Peers, slab::Slab, slots::Slots},
+    rma::adapter::{RmaAccess, RmaAdapter, RmaDone, RmaLimits, RmaRegion, RmaWork},
+    start::devices::directory::Words,
+};
+
+/// Works under way, of a rank in a job of so many: a constant and a step for each doubling (ARMCI-Gemini §III-B1).
+const WINDOW: usize = 32;
+const WINDOW_STEP: usize = 16;
+
+/// Bytes of the longest work.
+const LONGEST: usize = 1 << 24;
+
+/// Calls that begin one work: its middle and two edges.
+const PARTS: usize = 3;
+
+/// A place in the memory of a peer.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FarPlace {
+    pub(super) address: u64,
+    pub(super) segment: DmappSegment,
+}
+
+/// A work, and what it waits for.
+#[derive(Debug)]
+struct GeminiWork {
+    id: u64,
+    peer: usize,
+    /// Its number among the writes to the peer, if it is one.
+    write: Option<u64>,
+    calls: Vec<SyncId>,
+    len: usize,
+    /// Some part of it has failed.
+    failed: Option<String>,
+}
+
+/// A peer that was met.
+#[derive(Debug, Default)]
+struct GeminiPeer {
+    address: Words,
+    writes: u64,
+    /// The id of a mark whose read has not begun, and the number of writes that it stands behind.
+    mark: Option<(u64, u64)>,
+}
+
+/// DMAPP, and what was begun by it.
+#[derive(Debug)]
+pub(super) struct GeminiAdapter<D: Dmapp> {
+    dmapp: D,
+    limits: RmaLimits,
+    window: usize,
+    address: Words,
+    works: Vec<GeminiWork>,
+    /// Peers whose marks wait for writes.
+    marking: Vec<usize>,
+    peers: Peers<GeminiPeer>,
+    segments: Slab<DmappSegment>,
+    /// What the reads of marks bring.
+    word: Slots,
+    is_closed: bool,
+}
+
+impl<D: Dmapp> GeminiAdapter<D> {
+    /// The adapter of a rank in a job of some ranks.
+    pub(super) fn new(dmapp: D, ranks: usize) -> Self {
+        let Granted { outstanding, strict } = dmapp.granted();
+        let window = WINDOW + WINDOW_STEP * ranks.max(1).ilog2() as usize;
+        let limits = RmaLimits {
+            inline: 0,
+            longest: LONGEST,
+            local_regions: false,
+            marks: !strict,
+            put_put: false,
+            put_get: false,
+            frame_behind_write: false,
+        };
+        GeminiAdapter {
+            dmapp,
+            limits,
+            window: window.min(outstanding / PARTS),
+            address: Words::default(),
+            works: Vec::new(),
+            marking: Vec::new(),
+            peers: Peers::default(),
+            segments: Slab::default(),
+            word: Slots::new(1, size_of::<u64>()),
+            is_closed: false,
+        }
+    }
+
+    /// The address for peers, of which the first words name memory that a peer may read.
+    pub(super) fn set_address(&mut self, address: Words) {
+        self.address = address;
+    }
+
+    /// The address of a peer that was met.
+    pub(super) fn address_of(&self, peer: usize) -> Words {
+        self.peers.get(peer).map(|peer| peer.address).unwrap_or_default()
+    }
+
+    /// The place that the first words of an address name.
+    pub(super) fn place_of(&self, peer: usize) -> FarPlace {
+        let [address, a, b, ..] = self.address_of(peer);
+        FarPlace { address, segment: DmappSegment([a, b]) }
+    }
+
+    /// Adds to a word of a peer; its old value comes to `old`. False if there is no room.
+    ///
+    /// # Safety
+    /// As [`Dmapp::fetch_add`].
+    pub(super) unsafe fn fetch_add(&mut self, peer: usize, word: FarPlace, operand: u64, old: *mut u8, id: u64) -> bool {
+        let add = |dmapp: &mut D, part: RemoteElements, _| {
+            // SAFETY: the caller's promise.
+            unsafe { dmapp.fetch_add(part, operand, old) }
+        };
+        self.begin(peer, word, old, size_of::<u64>(), id, false, add)
+    }
+
+    /// Begins a work part by part. False if there is no room. What is refused fails when it is polled.
+    #[expect(clippy::too_many_arguments, reason = "one loop for all kinds of works")]
+    fn begin(
+        &mut self,
+        peer: usize,
+        there: FarPlace,
+        here: *mut u8,
+        len: usize,
+        id: u64,
+        writes: bool,
+        mut call: impl FnMut(&mut D, RemoteElements, usize) -> std::result::Result<SyncId, DmappRefusal>,
+    ) -> bool {
+        if self.is_closed || self.works.len() >= self.window {
+            return false;
+        }
+        let mut work = GeminiWork { id, peer, write: None, calls: Vec::with_capacity(PARTS), len, failed: None };
+        for (at, count, element) in parts(there.address, here, len) {
+            let part = RemoteElements { pe: peer, segment: there.segment, address: there.address + at as u64, count, element };
+            match call(&mut self.dmapp, part, at) {
+                Ok(begun) => work.calls.push(begun),
+                // The window leaves room for all parts of its works.
+                Err(DmappRefusal::NoSpace) if work.calls.is_empty() => return false,
+                Err(DmappRefusal::NoSpace) => work.failed = Some("no space for a part of it".to_owned()),
+                Err(DmappRefusal::Why(why)) => work.failed = Some(why),
+            }
+        }
+        if writes {
+            let peer = self.peers.meet(peer);
+            work.write = Some(peer.writes);
+            peer.writes += 1;
+        }
+        self.works.push(work);
+        true
+    }
+
+    /// Begins the reads of marks whose writes have ended.
+    fn begin_marks(&mut self) {
+        for at in (0..self.marking.len()).rev() {
+            let peer = self.marking[at];
+            let Some((id, before)) = self.peers.meet(peer).mark else { continue };
+            if self.works.iter().any(|work| work.peer == peer && work.write.is_some_and(|number| number < before)) {
+                continue;
+            }
+            let (place, here) = (self.place_of(peer), self.word.at(0, size_of::<u64>()));
+            // SAFETY: a word of this value, which nobody looks at.
+            let get = |dmapp: &mut D, part, _| unsafe { dmapp.get(part, here) };
+            if self.begin(peer, place, here, size_of::<u64>(), id, false, get) {
+                self.peers.meet(peer).mark = None;
+                self.marking.swap_remove(at);
+            }
+        }
+    }
+}
+
+impl GeminiWork {
+    /// Asks for the calls that have not ended. Returns true if all have.
+    fn has_ended(&mut self, dmapp: &mut impl Dmapp) -> bool {
+        self.calls.retain(|&call| match dmapp.test(call) {
+            Ok(has_ended) => !has_ended,
+            Err(why) => {
+                self.failed = Some(why);
+                false
+            }
+        });
+        self.calls.is_empty()
+    }
+
+    fn outcome(self) -> RmaDone {
+        let GeminiWork { id, peer, len, failed, .. } = self;
+        match failed {
+            None => RmaDone::Ends { id, len },
+            Some(why) => RmaDone::Fails { id: Some(id), peer: Some(peer), why },
+        }
+    }
+}
+
+impl<D: Dmapp> RmaAdapter for GeminiAdapter<D> {
+    fn limits(&self) -> &RmaLimits {
+        &self.limits
+    }
+
+    fn address(&self) -> Words {
+        self.address
+    }
+
+    fn meet(&mut self, peer: usize, at: &Words) -> Result<()> {
+        self.peers.meet(peer).address = *at;
+        Ok(())
+    }
+
+    unsafe fn register(&mut self, start: *mut u8, len: usize, _: RmaAccess) -> std::result::Result<RmaRegion, String> {
+        // SAFETY: the caller's promise.
+        let segment = unsafe { self.dmapp.register(start, len) }?;
+        Ok(RmaRegion { address: start.expose_provenance() as u64, key: Key(segment.0), id: self.segments.add(segment) })
+    }
+
+    fn deregister(&mut self, region: u64) -> Result<()> {
+        if let Some(segment) = self.segments.remove(region) {
+            self.dmapp.unregister(segment);
+        }
+        Ok(())
+    }
+
+    unsafe fn write(&mut self, to: usize, work: &RmaWork) -> Result<bool> {
+        let RmaWork { here, len, there, key, id, .. } = *work;
+        let place = FarPlace { address: there, segment: DmappSegment(key.0) };
+        // SAFETY: the caller's promise.
+        let put = |dmapp: &mut D, part, at| unsafe { dmapp.put(part, here.wrapping_add(at)) };
+        Ok(self.begin(to, place, here, len, id, true, put))
+    }
+
+    unsafe fn read(&mut self, from: usize, work: &RmaWork) -> Result<bool> {
+        let RmaWork { here, len, there, key, id, .. } = *work;
+        let place = FarPlace { address: there, segment: DmappSegment(key.0) };
+        // SAFETY: the caller's promise.
+        let get = |dmapp: &mut D, part, at| unsafe { dmapp.get(part, here.wrapping_add(at)) };
+        Ok(self.begin(from, place, here, len, id, false, get))
+    }
+
+    fn mark(&mut self, peer: usize, id: u64) -> Result<bool> {
+        let state = self.peers.meet(peer);
+        state.mark = Some((id, state.writes));
+        self.marking.push(peer);
+        self.begin_marks();
+        Ok(true)
+    }
+
+    fn poll(&mut self, done: &mut Vec<RmaDone>) -> Result<()> {
+        if self.is_closed {
+            return Ok(());
+        }
+        let dmapp = &mut self.dmapp;
+        dmapp.go_on();
+        done.extend(self.works.extract_if(.., |work| work.has_ended(dmapp)).map(GeminiWork::outcome));
+        self.begin_marks();
+        Ok(())
+    }
+
+    fn close(&mut self) {
+        if !std::mem::replace(&mut self.is_closed, true) {
+            self.works.clear();
+            self.dmapp.finalize();
+        }
+    }
+}
+
+impl<D: Dmapp> Drop for GeminiAdapter<D> {
+    fn drop(&mut self) {
+        self.close();
+    }
+}

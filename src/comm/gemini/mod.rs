@@ -1,0 +1,33 @@
+//! Cray Gemini by DMAPP (ARMCI-Gemini: Vishnu, Daily, Palmer, HiPC 2012).
+//!
+//! | file | contents |
+//! |---|---|
+//! | `networks` | what a job can name |
+//! | `dmapp` | the calls of DMAPP that are used |
+//! | `adapter` | DMAPP as an adapter |
+//! | `mailboxes` | frames in mailboxes, which are made at first contact |
+//! | `soft` | DMAPP without an adapter, over the threads of one process |
+//!
+//! # Visible writes
+//!
+//! With strict ordering a write that has ended is visible, and a fence sends nothing. Otherwise a read of eight bytes behind the writes that have
+//! ended tells for all of them: one for each peer that was written.
+//!
+//! # What ran
+//!
+//! All of it over the software device, whose works overtake each other wherever the manual (S-2446) allows that. Nothing over DMAPP: no such machine
+//! runs any more, and no simulator of it exists.
+//!
+//! # Known limits
+//!
+//! * Atomic operations are messages.
+//! * Bytes at the edges of a transfer that are no words of 4, 8 or 16 bytes go as single bytes, which DMAPP moves slowly.
+//! * A rank looks at one word for each peer that it has met.
+
+mod adapter;
+mod dmapp;
+mod mailboxes;
+mod networks;
+mod soft;
+
+pub(super) use self::networks::NETWORK;

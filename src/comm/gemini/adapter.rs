@@ -1,10 +1,13 @@
 //! DMAPP as an adapter.
 
-use super::dmapp::{Dmapp, DmappRefusal, DmappSegment, Granted, RemoteElements, SyncId, parts};
+use super::dmapp::{Dmapp, DmappRefusal, DmappSegment, Element, Granted, PARTS, RemoteElements, SyncId, parts};
 use crate::comm::{
     am::wire::{Key, Result},
     kit::{peers::Peers, slab::Slab, slots::Slots},
-    rma::adapter::{RmaAccess, RmaAdapter, RmaDone, RmaLimits, RmaRegion, RmaWork},
+    rma::{
+        adapter::{RmaAccess, RmaAdapter, RmaDone, RmaLimits, RmaRegion, RmaWork},
+        road::OF_ROAD,
+    },
     start::devices::directory::Words,
 };
 
@@ -15,8 +18,8 @@ const WINDOW_STEP: usize = 16;
 /// Bytes of the longest work.
 const LONGEST: usize = 1 << 24;
 
-/// Calls that begin one work: its middle and two edges.
-const PARTS: usize = 3;
+/// Works that frames may have under way beside those.
+const FOR_FRAMES: usize = 16;
 
 /// A place in the memory of a peer.
 #[derive(Clone, Copy, Debug)]
@@ -32,7 +35,7 @@ struct GeminiWork {
     peer: usize,
     /// Its number among the writes to the peer, if it is one.
     write: Option<u64>,
-    calls: Vec<SyncId>,
+    calls: [Option<SyncId>; PARTS],
     len: usize,
     /// Some part of it has failed.
     failed: Option<String>,
@@ -72,6 +75,7 @@ impl<D: Dmapp> GeminiAdapter<D> {
         let limits = RmaLimits {
             inline: 0,
             longest: LONGEST,
+            unit: Element::Word16.bytes(),
             local_regions: false,
             marks: !strict,
             put_put: false,
@@ -81,7 +85,7 @@ impl<D: Dmapp> GeminiAdapter<D> {
         GeminiAdapter {
             dmapp,
             limits,
-            window: window.min(outstanding / PARTS),
+            window: window.min((outstanding / PARTS).saturating_sub(FOR_FRAMES)),
             address: Words::default(),
             works: Vec::new(),
             marking: Vec::new(),
@@ -132,16 +136,17 @@ impl<D: Dmapp> GeminiAdapter<D> {
         writes: bool,
         mut call: impl FnMut(&mut D, RemoteElements, usize) -> std::result::Result<SyncId, DmappRefusal>,
     ) -> bool {
-        if self.is_closed || self.works.len() >= self.window {
+        let window = if id & OF_ROAD == 0 { self.window } else { self.window + FOR_FRAMES };
+        if self.is_closed || self.works.len() >= window {
             return false;
         }
-        let mut work = GeminiWork { id, peer, write: None, calls: Vec::with_capacity(PARTS), len, failed: None };
-        for (at, count, element) in parts(there.address, here, len) {
+        let mut work = GeminiWork { id, peer, write: None, calls: [None; PARTS], len, failed: None };
+        for (k, (at, count, element)) in parts(there.address, here, len).enumerate() {
             let part = RemoteElements { pe: peer, segment: there.segment, address: there.address + at as u64, count, element };
             match call(&mut self.dmapp, part, at) {
-                Ok(begun) => work.calls.push(begun),
+                Ok(begun) => work.calls[k] = Some(begun),
+                Err(DmappRefusal::NoSpace) if k == 0 => return false,
                 // The window leaves room for all parts of its works.
-                Err(DmappRefusal::NoSpace) if work.calls.is_empty() => return false,
                 Err(DmappRefusal::NoSpace) => work.failed = Some("no space for a part of it".to_owned()),
                 Err(DmappRefusal::Why(why)) => work.failed = Some(why),
             }
@@ -177,14 +182,14 @@ impl<D: Dmapp> GeminiAdapter<D> {
 impl GeminiWork {
     /// Asks for the calls that have not ended. Returns true if all have.
     fn has_ended(&mut self, dmapp: &mut impl Dmapp) -> bool {
-        self.calls.retain(|&call| match dmapp.test(call) {
-            Ok(has_ended) => !has_ended,
-            Err(why) => {
-                self.failed = Some(why);
-                false
+        for call in &mut self.calls {
+            match call.map(|call| dmapp.test(call)) {
+                None | Some(Ok(false)) => {}
+                Some(Ok(true)) => *call = None,
+                Some(Err(why)) => (*call, self.failed) = (None, Some(why)),
             }
-        });
-        self.calls.is_empty()
+        }
+        self.calls == [None; PARTS]
     }
 
     fn outcome(self) -> RmaDone {
@@ -211,13 +216,16 @@ impl<D: Dmapp> RmaAdapter for GeminiAdapter<D> {
     }
 
     unsafe fn register(&mut self, start: *mut u8, len: usize, _: RmaAccess) -> std::result::Result<RmaRegion, String> {
+        if self.is_closed {
+            return Err("the port is closed".to_owned());
+        }
         // SAFETY: the caller's promise.
         let segment = unsafe { self.dmapp.register(start, len) }?;
         Ok(RmaRegion { address: start.expose_provenance() as u64, key: Key(segment.0), id: self.segments.add(segment) })
     }
 
     fn deregister(&mut self, region: u64) -> Result<()> {
-        if let Some(segment) = self.segments.remove(region) {
+        if let Some(segment) = self.segments.remove(region).filter(|_| !self.is_closed) {
             self.dmapp.unregister(segment);
         }
         Ok(())
@@ -240,6 +248,9 @@ impl<D: Dmapp> RmaAdapter for GeminiAdapter<D> {
     }
 
     fn mark(&mut self, peer: usize, id: u64) -> Result<bool> {
+        if self.is_closed {
+            return Ok(false);
+        }
         let state = self.peers.meet(peer);
         state.mark = Some((id, state.writes));
         self.marking.push(peer);

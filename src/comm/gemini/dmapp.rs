@@ -52,7 +52,7 @@ pub(super) struct RemoteElements {
     pub(super) element: Element,
 }
 
-/// DMAPP, driven by one thread at a time. No call blocks.
+/// DMAPP, driven by one thread at a time. No call blocks. Elements land whole.
 pub(super) trait Dmapp: Send + fmt::Debug + 'static {
     fn granted(&self) -> Granted;
 
@@ -93,21 +93,25 @@ pub(super) trait Dmapp: Send + fmt::Debug + 'static {
     fn finalize(&mut self);
 }
 
-/// A range in elements: the place of each part in it, the number of its elements, and which. At most three parts.
+/// Parts of a range, at most: bytes up to a word, words, a word of 8 and one of 4, bytes.
+pub(super) const PARTS: usize = 5;
+
+/// A range in elements: the place of each part in it, the number of its elements, and which. Each is as wide as both sides and what is left allow.
 pub(super) fn parts(there: u64, here: *const u8, len: usize) -> impl Iterator<Item = (usize, usize, Element)> {
-    let aligned = |element: &Element| (there as usize | here.addr() | len).is_multiple_of(element.bytes());
-    let ragged = (there as usize ^ here.addr()).is_multiple_of(Element::Word4.bytes());
-    let whole = [Element::Word16, Element::Word8, Element::Word4].into_iter().find(aligned);
-    let head = match whole {
-        None if ragged => (there as usize).wrapping_neg() % Element::Word4.bytes(),
-        _ => 0,
-    };
-    let head = head.min(len);
-    let element = whole.unwrap_or(if ragged { Element::Word4 } else { Element::Byte });
-    let middle = (len - head) / element.bytes();
-    let tail = head + middle * element.bytes();
-    let all = [(0, head, Element::Byte), (head, middle, element), (tail, len - tail, Element::Byte)];
-    all.into_iter().filter(|&(_, count, _)| count > 0)
+    const WORD: usize = Element::Word4 as usize;
+    let (there, here, mut at) = (there as usize, here.addr(), 0);
+    std::iter::from_fn(move || {
+        let (start, rest) = (at, len - at);
+        let fits = |element: &Element| rest >= element.bytes() && (there + at | here + at).is_multiple_of(element.bytes());
+        let element = [Element::Word16, Element::Word8, Element::Word4, Element::Byte].into_iter().find(fits)?;
+        let count = match element {
+            // Up to the first word, if both sides come to one.
+            Element::Byte if (there ^ here).is_multiple_of(WORD) => rest.min(WORD - (there + at) % WORD),
+            _ => rest / element.bytes(),
+        };
+        at += count * element.bytes();
+        Some((start, count, element))
+    })
 }
 
 #[cfg(all(test, not(loom)))]
@@ -120,6 +124,7 @@ mod tests {
             for here in 0..40_usize {
                 for len in 1..70 {
                     let mut at = 0;
+                    assert!(parts(there, std::ptr::without_provenance(here), len).count() <= PARTS);
                     for (start, count, element) in parts(there, std::ptr::without_provenance(here), len) {
                         assert_eq!(start, at);
                         assert!((there as usize + start).is_multiple_of(element.bytes()), "{there} {here} {len}");
@@ -134,6 +139,7 @@ mod tests {
         assert_eq!(of(32, 64, 64), [(0, 4, Element::Word16)]);
         assert_eq!(of(8, 16, 24), [(0, 3, Element::Word8)]);
         assert_eq!(of(3, 7, 10), [(0, 1, Element::Byte), (1, 2, Element::Word4), (9, 1, Element::Byte)]);
+        assert_eq!(of(32, 16, 36), [(0, 2, Element::Word16), (32, 1, Element::Word4)]);
         assert_eq!(of(0, 1, 9), [(0, 9, Element::Byte)]);
     }
 }

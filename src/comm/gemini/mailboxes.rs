@@ -6,7 +6,10 @@
 //!
 //! Words of cards and of mailboxes are written in any order (`protocol::mailbox`). A writer that lacks room reads how far the reader has come.
 
-use std::collections::VecDeque;
+use std::{
+    collections::VecDeque,
+    sync::atomic::{Ordering, fence},
+};
 
 use super::{
     adapter::{FarPlace, GeminiAdapter},
@@ -89,6 +92,17 @@ struct Contact {
     is_whole: bool,
     /// The peer's count is being read.
     asks: bool,
+}
+
+impl Contact {
+    /// Looks for the next frame. Returns true if a whole one is there.
+    fn look(&mut self, blocks: &[(Slots, RmaRegion)]) -> bool {
+        let Some(OwnBox { block, slot }) = self.own else { return false };
+        self.is_whole = self.reader.look(|word| load(&blocks[block].0, slot, HEADER + word));
+        // What was written before the frame is there too.
+        fence(Ordering::Acquire);
+        self.is_whole
+    }
 }
 
 /// Words of a slot of `sends` that go to a place of a peer.
@@ -271,6 +285,7 @@ impl Mailboxes {
                 let Some(there) = half_of(lap, load(&self.door, 0, FIRST_CARD + at * CARD + word)) else { return Ok(()) };
                 *half = there;
             }
+            fence(Ordering::Acquire);
             self.served += 1;
             store(&self.door, 0, SERVED, self.served);
             let [peer, address, a, b, door, c, d, _] =
@@ -299,13 +314,9 @@ impl Mailboxes {
     /// Looks into the mailboxes.
     fn look(&mut self) {
         for (peer, contact) in self.contacts.iter_mut() {
-            let Some(OwnBox { block, slot }) = contact.own else { continue };
-            let slots = &self.blocks[block].0;
-            if contact.is_whole || !contact.reader.look(|word| load(slots, slot, HEADER + word)) {
-                continue;
+            if !contact.is_whole && contact.look(&self.blocks) {
+                self.arrived.push_back(peer);
             }
-            contact.is_whole = true;
-            self.arrived.push_back(peer);
         }
     }
 }
@@ -354,9 +365,11 @@ impl<D: Dmapp> FrameRoad<GeminiAdapter<D>> for Mailboxes {
             frame[..bytes.len()].copy_from_slice(bytes);
             len = bytes.len();
         });
-        contact.is_whole = false;
         if let Some(OwnBox { block, slot }) = contact.own {
             store(&self.blocks[block].0, slot, TAKEN, contact.reader.taken());
+        }
+        if contact.look(&self.blocks) {
+            self.arrived.push_back(peer);
         }
         Ok(Some((peer, len)))
     }
@@ -372,11 +385,8 @@ impl<D: Dmapp> FrameRoad<GeminiAdapter<D>> for Mailboxes {
                     self.free.push(which);
                 }
             }
-            TO_MEET if has_failed => {
-                self.is_asking = false;
-                self.to_meet.pop_front();
-                self.meeting = None;
-            }
+            // It is tried again: others wait behind a ticket.
+            TO_MEET if has_failed => self.is_asking = false,
             TO_MEET => self.has_asked(),
             _ => {
                 let contact = self.contacts.meet(which);

@@ -29,5 +29,7 @@ mod dmapp;
 mod mailboxes;
 mod networks;
 mod soft;
+#[cfg(all(test, not(loom)))]
+mod tests;
 
 pub(super) use self::networks::NETWORK;

@@ -55,19 +55,19 @@ impl Slots {
         unsafe { kernels::copy(to, bytes.as_ptr(), bytes.len()) };
     }
 
-    /// Fills a slot that is not lent.
+    /// As [`write`](Self::write).
     ///
     /// # Safety
     /// The bytes are readable, and not in a slot.
-    pub(in crate::comm) unsafe fn write_from(&mut self, slot: usize, bytes: *const u8, len: usize) {
+    pub(in crate::comm) unsafe fn write_from(&mut self, slot: usize, from: usize, bytes: *const u8, len: usize) {
         // SAFETY: inside the memory of this value; the caller's promise.
-        unsafe { kernels::read(self.at(slot, len), bytes, len) };
+        unsafe { kernels::read(self.at(slot, from + len).wrapping_add(from), bytes, len) };
     }
 
-    /// Looks at the first bytes of a slot that is not lent.
-    pub(in crate::comm) fn look(&self, slot: usize, len: usize, at: impl FnOnce(&[u8])) {
+    /// Looks at bytes of a slot that is not lent, from a byte on.
+    pub(in crate::comm) fn look(&self, slot: usize, from: usize, len: usize, at: impl FnOnce(&[u8])) {
         // SAFETY: inside the memory of this value, which nobody writes meanwhile.
-        at(unsafe { std::slice::from_raw_parts(self.at(slot, len), len) });
+        at(unsafe { std::slice::from_raw_parts(self.at(slot, from + len).wrapping_add(from), len) });
     }
 
     /// Reads a slot that is not lent, from a byte on.
@@ -101,7 +101,7 @@ mod tests {
         assert_eq!((slots.len(), slots.memory().1), (128, 384));
         slots.write(1, 2, &[5; 126]);
         // SAFETY: an array.
-        unsafe { slots.write_from(2, [7; 128].as_ptr(), 128) };
+        unsafe { slots.write_from(2, 0, [7; 128].as_ptr(), 128) };
         let read = |slot| {
             let mut bytes = [1; 128];
             slots.read(slot, 0, &mut bytes);
@@ -109,7 +109,7 @@ mod tests {
         };
         assert_eq!((read(0), read(2)), ([0; 128], [7; 128]));
         assert!(read(1)[..2] == [0; 2] && read(1)[2..] == [5; 126]);
-        slots.look(1, 3, |bytes| assert_eq!(bytes, [0, 0, 5]));
+        slots.look(1, 1, 3, |bytes| assert_eq!(bytes, [0, 5, 5]));
         assert_eq!(slots.at(2, 128).addr() - slots.memory().0.addr(), 256);
     }
 

@@ -205,6 +205,7 @@ impl OfiAdapter {
             // What is injected is never known to be delivered.
             inline: if marks { offer.inject } else { 0 },
             longest: offer.longest,
+            unit: 1,
             local_regions: offer.registers(FI_MR_LOCAL),
             marks,
             put_put: offer.keeps(FI_ORDER_WAW) && offer.write_behind_write > ORDERED,

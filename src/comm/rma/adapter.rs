@@ -127,6 +127,8 @@ pub(in crate::comm) struct RmaLimits {
     pub(in crate::comm) inline: usize,
     /// Bytes of the longest work.
     pub(in crate::comm) longest: usize,
+    /// Bytes here and at a peer are to lie alike in units of this many bytes: other works are slow. At most 64.
+    pub(in crate::comm) unit: usize,
     /// Memory of this rank is registered for the rank's own works.
     pub(in crate::comm) local_regions: bool,
     /// A write that has ended is visible only when a mark behind it has. If not, it is visible at once.

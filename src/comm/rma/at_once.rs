@@ -21,6 +21,7 @@ struct AtOnce {
 const LIMITS: RmaLimits = RmaLimits {
     inline: 0,
     longest: 1 << 30,
+    unit: 1,
     local_regions: false,
     marks: false,
     put_put: true,

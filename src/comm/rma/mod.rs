@@ -30,7 +30,8 @@
 //!
 //! A work that failed means that the peer is gone, or that its memory was not open. Supervision then knows more than an adapter, so the job
 //! ends by its words if it finds the rank dead, and by the adapter's words [a moment later](wire::GRACE) if not. A failed frame may be
-//! for a rank that has come to its good end, so it ends the job only after the time of silence.
+//! for a rank that has come to its good end, so it ends the job only after the time of silence; no request goes to that rank behind it.
+//! A transfer that has failed never ends: its caller waits for the end of the job.
 
 pub(super) mod adapter;
 #[cfg(feature = "_bench")]

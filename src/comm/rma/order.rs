@@ -26,6 +26,8 @@ pub(super) struct PeerOrder {
     hull: Range<u64>,
     /// A mark is under way behind the writes below this number.
     mark: Option<u64>,
+    /// A frame to the peer is lost: no request may come behind it.
+    pub(super) is_lost: bool,
     /// It is in the list of those with writes that no mark stands behind.
     pub(super) is_listed: bool,
 }

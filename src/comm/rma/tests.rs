@@ -51,6 +51,7 @@ impl Program {
         let limits = RmaLimits {
             inline: if marks && flag() { 16 } else { 0 },
             longest: 64,
+            unit: [1, 16][usize::from(flag())],
             local_regions: flag(),
             marks,
             put_put: flag(),
@@ -223,6 +224,7 @@ fn order_is_kept_whatever_the_adapter_keeps() {
 const ORDERED: RmaLimits = RmaLimits {
     inline: 0,
     longest: 64,
+    unit: 1,
     local_regions: false,
     marks: true,
     put_put: true,

@@ -53,9 +53,9 @@ impl<A: RmaAdapter, R: FrameRoad<A>> RmaWire<A, R> {
             }
             return Ok(is_taken);
         }
-        let Some((slot, copy)) = self.works.free() else { return Ok(false) };
+        let Some((slot, copy)) = self.works.free(there) else { return Ok(false) };
         // SAFETY: the caller's promise.
-        unsafe { self.works.fill(slot, here, len) };
+        unsafe { self.works.fill(slot, there, here, len) };
         let work = RmaWork { here: copy, len, local: self.works.region(), there, key, inline, id: slot as u64 };
         // SAFETY: the slot is not touched before its end is reported.
         let is_taken = unsafe { self.adapter.write(to, &work) }?;
@@ -73,13 +73,13 @@ impl<A: RmaAdapter, R: FrameRoad<A>> RmaWire<A, R> {
         if !self.may_begin(from, true, piece) {
             return Ok(false);
         }
-        let Some((slot, here)) = self.works.free() else { return Ok(false) };
+        let Some((slot, here)) = self.works.free(there) else { return Ok(false) };
         let work = RmaWork { here, len, local: self.works.region(), there, key, inline: false, id: slot as u64 };
         // SAFETY: the slot is not touched before its end is reported.
         let is_taken = unsafe { self.adapter.read(from, &work) }?;
         if is_taken {
             let number = self.peers.meet(from).begin_read();
-            self.works.begin(slot, SlotTransfer::Read { from, number, origin, at, len });
+            self.works.begin(slot, SlotTransfer::Read { from, number, origin, at, there, len });
             self.reading += 1;
         }
         Ok(is_taken)
@@ -143,6 +143,9 @@ impl<A: RmaAdapter, R: FrameRoad<A>> OneSided for RmaWire<A, R> {
         }
         let Some(slot) = self.works.free_straight() else { return Ok(false) };
         let Piece { there, key, here, len } = piece;
+        if !(there as usize ^ here.addr()).is_multiple_of(self.adapter.limits().unit) {
+            return Ok(false);
+        }
         let region = match self.adapter.limits().local_regions {
             false => None,
             // SAFETY: the caller's promise; it is deregistered before the end is reported.
@@ -166,8 +169,8 @@ impl<A: RmaAdapter, R: FrameRoad<A>> OneSided for RmaWire<A, R> {
     fn take_read(&mut self, each: &mut dyn FnMut(u64, usize, &[u8])) -> bool {
         let is_any = !self.read.is_empty();
         while let Some(slot) = self.read.pop_front() {
-            let Some(SlotTransfer::Read { from, number, origin, at, len }) = self.works.release(slot) else { continue };
-            self.works.look(slot, len, |bytes| each(origin, at, bytes));
+            let Some(SlotTransfer::Read { from, number, origin, at, there, len }) = self.works.release(slot) else { continue };
+            self.works.look(slot, there, len, |bytes| each(origin, at, bytes));
             self.peers.meet(from).end(number);
             self.reading -= 1;
         }

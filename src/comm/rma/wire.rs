@@ -156,8 +156,9 @@ impl<A: RmaAdapter, R: FrameRoad<A>> RmaWire<A, R> {
                 self.unmarked.swap_remove(at);
             }
         }
-        self.road.tend(&mut self.adapter)?;
-        self.poll()
+        // What has ended makes room for frames.
+        self.poll()?;
+        self.road.tend(&mut self.adapter)
     }
 
     /// Handles what the adapter reports.
@@ -187,13 +188,8 @@ impl<A: RmaAdapter, R: FrameRoad<A>> RmaWire<A, R> {
             return Ok(());
         }
         if let RmaDone::Fails { .. } = done {
-            // Its number stays as it is: it has not ended. A caller's memory is free.
+            // It never ends. The end of the job gives its memory back.
             self.fails(done);
-            if let Some(WorkEnd::Slot(slot, SlotTransfer::Straight { region, id, .. })) = self.works.ended(id) {
-                self.works.release(slot);
-                self.ended.push(Ended { id, len: 0 });
-                return region.map_or(Ok(()), |region| self.adapter.deregister(region));
-            }
             return Ok(());
         }
         let RmaLimits { marks, .. } = *self.adapter.limits();
@@ -231,8 +227,11 @@ impl<A: RmaAdapter, R: FrameRoad<A>> RmaWire<A, R> {
         let RmaDone::Fails { id, peer, why } = done else { return };
         let is_frame = id.is_some_and(|id| id & OF_ROAD != 0);
         self.is_broken |= !is_frame;
-        let patience = if is_frame { self.settings.silence } else { Some(GRACE) };
-        let at = patience.and_then(|patience| Instant::now().checked_add(patience));
+        if is_frame && let Some(peer) = *peer {
+            self.peers.meet(peer).is_lost = true;
+        }
+        let patience = self.settings.silence.filter(|_| is_frame).unwrap_or(GRACE);
+        let at = Instant::now().checked_add(patience);
         let Some(at) = at.filter(|at| self.failed.as_ref().is_none_or(|(before, _)| at < before)) else { return };
         let whom = peer.map_or_else(|| "a rank".to_owned(), |peer| format!("rank {peer}"));
         self.failed = Some((at, format!("{whom} cannot be reached: {why}")));
@@ -262,7 +261,8 @@ impl<A: RmaAdapter, R: FrameRoad<A>> Wire for RmaWire<A, R> {
 
     fn send(&mut self, to: usize, class: Class, frame: Frame) -> Result<Option<Frame>> {
         let is_ordered = class == Class::Reply || self.adapter.limits().frame_behind_write;
-        let waits = !is_ordered && self.peers.get(to).is_some_and(PeerOrder::writes);
+        let is_lost = |peer: &PeerOrder| class == Class::Request && peer.is_lost;
+        let waits = self.peers.get(to).is_some_and(|peer| is_lost(peer) || !is_ordered && peer.writes());
         if !waits && self.meets(to)? && self.road.send(&mut self.adapter, to, class, frame.sealed())? {
             self.frames.give(frame);
             return Ok(None);

@@ -14,7 +14,7 @@ const OF_MARK: u64 = 1 << 62;
 #[derive(Clone, Copy, Debug)]
 pub(super) enum SlotTransfer {
     Write { to: usize, number: u64 },
-    Read { from: usize, number: u64, origin: u64, at: usize, len: usize },
+    Read { from: usize, number: u64, origin: u64, at: usize, there: u64, len: usize },
     Straight { with: usize, number: u64, reads: bool, len: usize, region: Option<u64>, id: BulkId },
 }
 
@@ -31,6 +31,8 @@ pub(super) struct Works {
     slots: Slots,
     /// None if the adapter need not know it.
     region: Option<u64>,
+    /// See [`RmaLimits::unit`](super::adapter::RmaLimits::unit).
+    unit: usize,
     begun: Vec<Option<SlotTransfer>>,
     free: Vec<usize>,
     free_straight: Vec<usize>,
@@ -42,7 +44,8 @@ impl Works {
     /// # Errors
     /// What the adapter says.
     pub(super) fn new(adapter: &mut impl RmaAdapter, len: usize) -> std::result::Result<Self, String> {
-        let slots = Slots::new(COPIES, len);
+        let unit = adapter.limits().unit;
+        let slots = Slots::new(COPIES, len + unit - 1);
         let region = match adapter.limits().local_regions {
             false => None,
             true => {
@@ -52,16 +55,21 @@ impl Works {
             }
         };
         let (free, free_straight) = ((0..COPIES).collect(), (COPIES..COPIES + STRAIGHT).collect());
-        Ok(Works { slots, region, begun: vec![None; COPIES + STRAIGHT], free, free_straight })
+        Ok(Works { slots, region, unit, begun: vec![None; COPIES + STRAIGHT], free, free_straight })
     }
 
     pub(super) fn region(&self) -> Option<u64> {
         self.region
     }
 
-    /// A slot with memory that is free, and that memory.
-    pub(super) fn free(&self) -> Option<(usize, *mut u8)> {
-        self.free.last().map(|&slot| (slot, self.slots.at(slot, self.slots.len())))
+    /// Where bytes of a place at a peer begin in a slot: they lie alike.
+    fn begins(&self, there: u64) -> usize {
+        there as usize % self.unit
+    }
+
+    /// A slot with memory that is free, and where the bytes of a place at a peer begin there.
+    pub(super) fn free(&self, there: u64) -> Option<(usize, *mut u8)> {
+        self.free.last().map(|&slot| (slot, self.slots.at(slot, self.slots.len()).wrapping_add(self.begins(there))))
     }
 
     /// A slot without memory that is free.
@@ -73,14 +81,14 @@ impl Works {
     ///
     /// # Safety
     /// The bytes are readable.
-    pub(super) unsafe fn fill(&mut self, slot: usize, bytes: *const u8, len: usize) {
+    pub(super) unsafe fn fill(&mut self, slot: usize, there: u64, bytes: *const u8, len: usize) {
         // SAFETY: the caller's promise.
-        unsafe { self.slots.write_from(slot, bytes, len) };
+        unsafe { self.slots.write_from(slot, self.begins(there), bytes, len) };
     }
 
     /// Looks at what was read into a slot.
-    pub(super) fn look(&self, slot: usize, len: usize, at: impl FnOnce(&[u8])) {
-        self.slots.look(slot, len, at);
+    pub(super) fn look(&self, slot: usize, there: u64, len: usize, at: impl FnOnce(&[u8])) {
+        self.slots.look(slot, self.begins(there), len, at);
     }
 
     /// Something was begun from the slot that was free.

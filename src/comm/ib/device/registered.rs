@@ -46,7 +46,7 @@ impl Registered {
     /// As there.
     pub(in crate::comm::ib) unsafe fn write_from(&mut self, slot: usize, bytes: *const u8, len: usize) {
         // SAFETY: the caller's promise.
-        unsafe { self.slots.write_from(slot, bytes, len) };
+        unsafe { self.slots.write_from(slot, 0, bytes, len) };
     }
 
     /// Takes the memory back from the device. If that is refused, it is never freed.

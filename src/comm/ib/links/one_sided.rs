@@ -191,7 +191,7 @@ impl<D: Device> OneSided for Links<D> {
         while let Some(slot) = self.read.pop_front() {
             let Sent { to, len, what, .. } = self.sent[slot];
             if let SlotWork::Read { origin, at, .. } = what {
-                self.sends.look(slot, len, |bytes| each(origin, at, bytes));
+                self.sends.look(slot, 0, len, |bytes| each(origin, at, bytes));
             }
             self.peers.meet(to).ends();
             self.reading -= 1;

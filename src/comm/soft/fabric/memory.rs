@@ -17,7 +17,7 @@ struct Range {
     start: *mut u8,
     len: usize,
     /// It may be the fabric's own.
-    _bytes: Box<[u8]>,
+    _words: Box<[u64]>,
 }
 
 // SAFETY: the pointer leads to memory that its owner gave up to the adapter by `OpenMemory::open`, from any thread, or to the bytes beside
@@ -47,11 +47,12 @@ impl Pinned {
     /// # Safety
     /// They are readable.
     pub(in crate::comm) unsafe fn copy_of(start: *const u8, len: usize) -> Self {
-        let mut bytes = vec![0; len].into_boxed_slice();
-        let copy = bytes.as_mut_ptr();
+        // In words, so that words land whole.
+        let mut words = vec![0_u64; len.div_ceil(size_of::<u64>())].into_boxed_slice();
+        let copy = words.as_mut_ptr().cast();
         // SAFETY: the caller's promise; the copy is private.
         unsafe { kernels::copy(copy, start, len) };
-        Pinned { start: copy, _memory: Some(Arc::new(Range { start: copy, len, _bytes: bytes })) }
+        Pinned { start: copy, _memory: Some(Arc::new(Range { start: copy, len, _words: words })) }
     }
 
     pub(in crate::comm) fn start(&self) -> *mut u8 {
@@ -85,7 +86,7 @@ impl<A: Copy> OpenMemory<A> {
     /// Until it is closed, and no transfer uses it, the memory is mapped, and accessed by kernels and atomics only.
     pub(in crate::comm) unsafe fn open(&mut self, number: u64, start: *mut u8, len: usize, access: A) -> Result<(), usize> {
         self.left = self.left.checked_sub(len).ok_or(self.left)?;
-        self.ranges.insert(number, (access, Arc::new(Range { start, len, _bytes: Box::default() })));
+        self.ranges.insert(number, (access, Arc::new(Range { start, len, _words: Box::default() })));
         Ok(())
     }
 

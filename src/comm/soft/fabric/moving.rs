@@ -2,12 +2,13 @@
 //!
 //! A port belongs to one thread, which carries out its works when it looks. Where the fabric is not strict, a write has ended when its bytes have
 //! left, and lands at any later time; a read of the same rank comes behind all that has ended before. Where it is strict, what has ended has landed.
+//! The next work is any of the first eight, and nothing moves while its rank computes.
 
 use std::{
     collections::BTreeMap,
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicU64, Ordering, fence},
     },
 };
 
@@ -201,6 +202,8 @@ impl MovingPort {
         let pinned = self.fabric.memory.lock().get(&to).and_then(|memory| memory.pin(key, there, len, |()| true));
         let place = pinned.ok_or_else(|| format!("{len} bytes at {there:#x} are not in the memory that rank {to} has opened"))?;
         let random = self.random.below(usize::MAX);
+        // What is behind this comes behind what has landed, for those who see it.
+        fence(Ordering::SeqCst);
         // SAFETY: the poster's promise for memory here; there it is pinned.
         unsafe {
             match what {
@@ -231,6 +234,7 @@ impl MovingPort {
 
 impl LandingWrite {
     fn land(self, random: usize) {
+        fence(Ordering::SeqCst);
         // SAFETY: a copy, and memory that is pinned.
         unsafe { land(self.place.start(), self.from.start(), self.len, random) };
     }

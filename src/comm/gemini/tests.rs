@@ -1,0 +1,113 @@
+//! Wires of Gemini over the software device, all driven by one thread.
+
+use std::sync::Arc;
+
+use super::{adapter::GeminiAdapter, mailboxes::Mailboxes, soft::SoftDmapp};
+use crate::comm::{
+    am::{
+        frame::RecordKind,
+        wire::{Arrival, Broken, Class, OneSided, Opened, Piece, Wire},
+    },
+    kit::random::Random,
+    rma::wire::{RmaSettings, RmaWire},
+    soft::fabric::MovingFabric,
+    start::devices::directory::Directory,
+};
+
+type SoftWire = RmaWire<GeminiAdapter<SoftDmapp>, Mailboxes>;
+
+fn wires(is_strict: bool, seed: u64, ranks: usize) -> Vec<SoftWire> {
+    let (fabric, directory) = (MovingFabric::new(is_strict, seed), Arc::new(Directory::shared(ranks).unwrap()));
+    let wire = |rank| {
+        let mut adapter = GeminiAdapter::new(SoftDmapp::open(&fabric, rank), ranks);
+        let mailboxes = Mailboxes::new(&mut adapter, rank, ranks).unwrap();
+        let settings = RmaSettings { rank, may_give_up: false, silence: None };
+        RmaWire::new(adapter, mailboxes, directory.clone(), settings).unwrap()
+    };
+    (0..ranks).map(wire).collect()
+}
+
+/// Sends a frame that holds a number some times. False if there is no room.
+fn send(wire: &mut SoftWire, to: usize, class: Class, number: u64, words: usize) -> bool {
+    let mut frame = wire.frame();
+    frame.direct(0);
+    frame.push(RecordKind::Flush, 0, &vec![number; words], &[], 0);
+    match wire.send(to, class, frame).unwrap() {
+        None => true,
+        Some(frame) => {
+            wire.keep(frame);
+            false
+        }
+    }
+}
+
+fn receive(wire: &mut SoftWire) -> Option<(usize, Vec<u8>)> {
+    let Arrival { from, frame, len } = wire.receive().unwrap()?;
+    let bytes = frame.bytes()[..len].to_vec();
+    wire.keep(frame);
+    Some((from, bytes))
+}
+
+/// More ranks than a door has cards meet one rank, and it them, at any time; all frames arrive once, whole and in their order.
+#[test]
+fn more_ranks_than_cards_meet_at_one_door() {
+    const RANKS: usize = 80;
+    const EACH: usize = 12;
+    for seed in 0..6 {
+        let (mut random, mut wires) = (Random::new(seed), wires(seed % 2 == 0, seed, RANKS));
+        let mut sent = [0; RANKS];
+        let mut heard: Vec<Vec<Vec<u8>>> = vec![Vec::new(); RANKS];
+        let (mut answered, mut answers) = ([0; RANKS], [0; RANKS]);
+        let mut turns = 0_u64;
+        while (1..RANKS).any(|rank| answers[rank] < EACH) {
+            turns += 1;
+            assert!(turns < 5_000_000, "seed {seed}: frames are lost");
+            let rank = if random.below(4) == 0 { 0 } else { random.below(RANKS) };
+            if let Some((from, bytes)) = receive(&mut wires[rank]) {
+                match rank {
+                    0 => heard[from].push(bytes),
+                    _ => answers[rank] += 1,
+                }
+            } else if rank == 0 {
+                let to = 1 + random.below(RANKS - 1);
+                if answered[to] < heard[to].len() && send(&mut wires[0], to, Class::Reply, 0, 1) {
+                    answered[to] += 1;
+                }
+            } else if sent[rank] < EACH && send(&mut wires[rank], 0, Class::Request, sent[rank] as u64, 10 * sent[rank]) {
+                sent[rank] += 1;
+            }
+        }
+        for heard in &heard[1..] {
+            let lens: Vec<usize> = heard.iter().map(Vec::len).collect();
+            assert!(lens.is_sorted() && lens.len() == EACH, "seed {seed}: {lens:?}");
+        }
+    }
+}
+
+/// Memory at a peer is written and read; memory that is not open there is not.
+#[test]
+fn what_is_outside_of_open_memory_is_refused_with_the_rank() {
+    for is_strict in [false, true] {
+        let mut wires = wires(is_strict, 1, 2);
+        let mut memory = vec![0_u8; 256];
+        // SAFETY: the vector outlives the wires.
+        let Opened { address, key, .. } = unsafe { wires[1].one_sided().unwrap().open(memory.as_mut_ptr(), 128) }.unwrap();
+        let bytes = [7_u8; 64];
+        let mut write = |there: u64, len: usize| {
+            let piece = Piece { there: address + there, key, here: bytes.as_ptr().cast_mut(), len };
+            // SAFETY: bytes of this test.
+            assert_eq!(unsafe { wires[0].write(1, &[piece]) }.unwrap(), 1);
+            for _ in 0..10_000 {
+                if wires[0].have_ended(1)? {
+                    return Ok(true);
+                }
+            }
+            Ok::<_, Broken>(false)
+        };
+        assert!(write(3, 41).unwrap());
+        assert!(!write(100, 40).unwrap_or(false), "a write that is refused ends never, or the job does");
+        drop(wires);
+        assert!(memory[3..44].iter().all(|&byte| byte == 7), "strict: {is_strict}");
+        assert!(memory[..3].iter().chain(&memory[44..]).all(|&byte| byte == 0), "strict: {is_strict}");
+    }
+}

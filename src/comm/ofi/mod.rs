@@ -26,6 +26,8 @@
 //! * The provider shm is for tests. It keeps a file of 16 MiB for each rank in `/dev/shm`, and leaves it there if the rank is killed.
 //! * Only with tcp;ofi_rxm and sockets does a rank sleep until something comes. With others it looks at intervals, so a rank that computes
 //!   may answer half a millisecond late. The queues of net miss arrivals.
+//! * With tcp;ofi_rxm a get of 8 bytes takes 1.2 of the time that libfabric alone takes: 1.03 without the descriptor that ends sleeps. Without it a rank
+//!   that computes would answer late, so it stays. A thread that waits for others keeps off while its rank transfers, which halves the difference.
 //! * RxM sizes its completion queue for 256 peers; with more, set `FI_UNIVERSE_SIZE` to their number.
 //! * Some providers need variables of libfabric, which the start of a job asks for (`networks`). Without a cache of registered memory, cxi may map memory
 //!   for each transfer, which costs a system call.

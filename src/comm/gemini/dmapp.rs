@@ -102,7 +102,7 @@ pub(super) fn parts(there: u64, here: *const u8, len: usize) -> impl Iterator<It
     let (there, here, mut at) = (there as usize, here.addr(), 0);
     std::iter::from_fn(move || {
         let (start, rest) = (at, len - at);
-        let fits = |element: &Element| rest >= element.bytes() && (there + at | here + at).is_multiple_of(element.bytes());
+        let fits = |element: &Element| rest >= element.bytes() && ((there + at) | (here + at)).is_multiple_of(element.bytes());
         let element = [Element::Word16, Element::Word8, Element::Word4, Element::Byte].into_iter().find(fits)?;
         let count = match element {
             // Up to the first word, if both sides come to one.

@@ -136,34 +136,26 @@ impl RmaAtOnce {
         ((&raw mut *self.here).cast(), (&raw mut *self.there).expose_provenance() as u64)
     }
 
-    /// Writes or reads a word by the adapter alone, and sees its end.
-    ///
-    /// # Panics
-    /// Never.
-    pub fn alone(&mut self, reads: bool) {
+    /// Writes or reads a word by the adapter alone, and sees its end. Returns true if it has ended.
+    pub fn alone(&mut self, reads: bool) -> bool {
         let (here, there) = self.places();
         let work = RmaWork { here, len: 8, local: None, there, key: Key([0; 2]), inline: false, id: 0 };
         // SAFETY: two words of this value.
         let taken = unsafe { if reads { self.alone.read(1, &work) } else { self.alone.write(1, &work) } };
-        assert!(taken.is_ok_and(|taken| taken) && self.alone.poll(&mut self.done).is_ok() && self.done.pop().is_some());
+        taken.is_ok_and(|taken| taken) && self.alone.poll(&mut self.done).is_ok() && self.done.pop().is_some()
     }
 
     /// The same by the layer.
-    ///
-    /// # Panics
-    /// Never.
-    pub fn under(&mut self, reads: bool) {
+    pub fn under(&mut self, reads: bool) -> bool {
         let (here, there) = self.places();
         let piece = [Piece { there, key: Key([0; 2]), here, len: 8 }];
         // SAFETY: two words of this value.
         let begun = unsafe { if reads { self.under.read(1, &piece, 0, 0) } else { self.under.write(1, &piece) } };
-        assert!(begun.is_ok_and(|begun| begun == 1));
-        if reads {
-            assert!(self.under.look_for_read().is_ok());
+        if reads && self.under.look_for_read().is_ok() {
             let word = &mut *self.here;
             self.under.take_read(&mut |_, _, bytes| bytemuck::bytes_of_mut(word).copy_from_slice(bytes));
         }
-        assert!(self.under.have_ended(1).is_ok_and(|ended| ended));
+        begun.is_ok_and(|begun| begun == 1) && self.under.have_ended(1).is_ok_and(|ended| ended)
     }
 }
 

@@ -31,6 +31,7 @@
 
 mod am;
 pub(crate) mod engine;
+mod extoll;
 mod gemini;
 #[cfg_attr(loom, allow(dead_code, reason = "what its tests use, which models leave out"))]
 mod ib;

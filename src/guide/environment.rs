@@ -8,7 +8,7 @@
 //! | variable | value | default |
 //! |---|---|---|
 //! | `GA_RANKS` | number of ranks, from 1 to 8192, or to 65,536 over a simulated network. Under `mpirun` and `srun` the launcher sets it | one per core that the process may use |
-//! | `GA_NETWORK` | the conduit: `shared_memory`, `threads`, `mpi`, `ib`, `ofi` or `ofi:PROVIDER`, `shared_memory:unmapped` or `threads:unmapped`; `ib:soft`, `ib:sockets`, `gemini:soft` and `gemini:relaxed` for tests; `simulated:gemini` and its like, see [the virtual cluster](super::virtual_cluster) | `mpi` under `mpirun` or `srun` if the binary has the feature, else `shared_memory` |
+//! | `GA_NETWORK` | the conduit: `shared_memory`, `threads`, `mpi`, `ib`, `ofi` or `ofi:PROVIDER`, `shared_memory:unmapped` or `threads:unmapped`; `ib:soft`, `ib:sockets`, `gemini:soft`, `gemini:relaxed` and `extoll:soft` for tests; `simulated:gemini` and its like, see [the virtual cluster](super::virtual_cluster) | `mpi` under `mpirun` or `srun` if the binary has the feature, else `shared_memory` |
 //! | `GA_BOOTSTRAP` | how the ranks of `shared_memory`, `ib` and `ofi` start: `fork`; `pmi` or `pmix`, by the launcher that started this process and speaks that protocol; `mpi`, by the MPI library of the binary, if it has one; or `root`, by `GA_ROOT` | `root` if `GA_ROOT` is set; the launcher's protocol if one started this process and the binary has no MPI; `mpi` if it has, over `ib` and `ofi`; else `fork` |
 //! | `GA_ROOT`, `GA_RANK` | host and port of rank 0, as `node07:29400`, and the rank of this process: ranks that no launcher started meet there; `GA_RANKS` is how many there are | |
 //! | `GA_TOKEN`, `GA_TOKEN_FILE` | the secret that these ranks prove to know, at least 16 bytes; or a file with it that only its owner may read | |

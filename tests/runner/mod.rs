@@ -120,11 +120,11 @@ pub(crate) fn networks() -> Vec<&'static str> {
             "ofi:shm+hidden",
             "ofi:strict+hidden",
         ]);
-        all.extend(["gemini:soft+hidden", "gemini:soft:nodes_of_2", "gemini:relaxed:nodes_of_3"]);
+        all.extend(["gemini:soft+hidden", "gemini:soft:nodes_of_2", "gemini:relaxed:nodes_of_3", "extoll:soft:nodes_of_2"]);
     } else {
         all.extend([OVER_SOCKETS, IN_VIRTUAL_TIME, OVER_LIBFABRIC]);
     }
-    all.push(OVER_GEMINI);
+    all.extend([OVER_GEMINI, OVER_EXTOLL]);
     all
 }
 
@@ -140,12 +140,15 @@ pub(crate) const OVER_LIBFABRIC: &str = "ofi:tcp;ofi_rxm+hidden";
 /// The protocols of Gemini, on a device whose writes land late and in any order.
 pub(crate) const OVER_GEMINI: &str = "gemini:relaxed+hidden";
 
+/// The protocols of EXTOLL, on engines whose packets are late and whose mailboxes are full.
+pub(crate) const OVER_EXTOLL: &str = "extoll:soft+hidden";
+
 /// Numbers of ranks of the topics of conformance: its own, or those that `GA_TEST_RANKS` names, with commas between them.
 pub(crate) fn ranks(network: &str, own: &[usize]) -> Vec<usize> {
     let named = |names: String| names.split(',').map(|name| name.parse().expect("a number of ranks")).collect();
     let usual = || match network {
         _ if long() || are_named() => own.to_vec(),
-        OVER_LIBFABRIC | OVER_GEMINI => vec![2],
+        OVER_LIBFABRIC | OVER_GEMINI | OVER_EXTOLL => vec![2],
         OVER_SOCKETS | IN_VIRTUAL_TIME => vec![3],
         _ => own.to_vec(),
     };

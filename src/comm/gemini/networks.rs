@@ -12,7 +12,7 @@ use crate::{
     comm::{
         node::Member,
         rma::wire::{RmaSettings, RmaWire},
-        soft::fabric::MovingFabric,
+        soft::fabric::{MovingFabric, MovingRules},
         start::{
             Body, Named, Ranks, Variant,
             devices::{self, Cluster, Devices, Opened, directory::Words},
@@ -34,11 +34,11 @@ pub(in crate::comm) const NETWORK: Named = Named {
 };
 
 fn run_strict(settings: &Settings, body: &Body<'_>) -> Result<(), Error> {
-    devices::run_threads(&SoftGemini(MovingFabric::new(true, settings.seed)), settings, body)
+    devices::run_threads(&SoftGemini(MovingFabric::new(MovingRules::Strict, settings.seed)), settings, body)
 }
 
 fn run_relaxed(settings: &Settings, body: &Body<'_>) -> Result<(), Error> {
-    devices::run_threads(&SoftGemini(MovingFabric::new(false, settings.seed)), settings, body)
+    devices::run_threads(&SoftGemini(MovingFabric::new(MovingRules::Relaxed, settings.seed)), settings, body)
 }
 
 /// Devices on one fabric.

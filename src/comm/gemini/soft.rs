@@ -34,7 +34,7 @@ impl SoftDmapp {
             return Err(DmappRefusal::Why(why));
         }
         // SAFETY: the caller's promise.
-        Ok(SyncId(unsafe { self.port.begin(what, pe, segment.0[0], address, count * element.bytes()) }))
+        Ok(SyncId(unsafe { self.port.begin(what, pe, Some(segment.0[0]), address, count * element.bytes()) }))
     }
 }
 
@@ -45,7 +45,7 @@ impl Dmapp for SoftDmapp {
 
     unsafe fn register(&mut self, start: *mut u8, len: usize) -> Result<DmappSegment, String> {
         // SAFETY: the caller's promise.
-        let key = unsafe { self.port.register(start, len) };
+        let key = unsafe { self.port.register(start, len, true) };
         // All of a handle has to arrive.
         Ok(DmappSegment([key, !key]))
     }

@@ -10,14 +10,16 @@ use crate::comm::{
     },
     kit::random::Random,
     rma::wire::{RmaSettings, RmaWire},
-    soft::fabric::MovingFabric,
+    soft::fabric::{MovingFabric, MovingRules},
     start::devices::directory::Directory,
 };
 
+const RULES: [MovingRules; 2] = [MovingRules::Strict, MovingRules::Relaxed];
+
 type SoftWire = RmaWire<GeminiAdapter<SoftDmapp>, Mailboxes>;
 
-fn wires(is_strict: bool, seed: u64, ranks: usize) -> Vec<SoftWire> {
-    let (fabric, directory) = (MovingFabric::new(is_strict, seed), Arc::new(Directory::shared(ranks).unwrap()));
+fn wires(rules: MovingRules, seed: u64, ranks: usize) -> Vec<SoftWire> {
+    let (fabric, directory) = (MovingFabric::new(rules, seed), Arc::new(Directory::shared(ranks).unwrap()));
     let wire = |rank| {
         let mut adapter = GeminiAdapter::new(SoftDmapp::open(&fabric, rank), ranks);
         let mailboxes = Mailboxes::new(&mut adapter, rank, ranks).unwrap();
@@ -54,7 +56,7 @@ fn more_ranks_than_cards_meet_at_one_door() {
     const RANKS: usize = 80;
     const EACH: usize = 12;
     for seed in 0..6 {
-        let (mut random, mut wires) = (Random::new(seed), wires(seed % 2 == 0, seed, RANKS));
+        let (mut random, mut wires) = (Random::new(seed), wires(RULES[seed as usize % 2], seed, RANKS));
         let mut sent = [0; RANKS];
         let mut heard: Vec<Vec<Vec<u8>>> = vec![Vec::new(); RANKS];
         let (mut answered, mut answers) = ([0; RANKS], [0; RANKS]);
@@ -87,8 +89,8 @@ fn more_ranks_than_cards_meet_at_one_door() {
 /// Memory at a peer is written and read; memory that is not open there is not.
 #[test]
 fn what_is_outside_of_open_memory_is_refused_with_the_rank() {
-    for is_strict in [false, true] {
-        let mut wires = wires(is_strict, 1, 2);
+    for rules in RULES {
+        let mut wires = wires(rules, 1, 2);
         let mut memory = vec![0_u8; 256];
         // SAFETY: the vector outlives the wires.
         let Opened { address, key, .. } = unsafe { wires[1].one_sided().unwrap().open(memory.as_mut_ptr(), 128) }.unwrap();
@@ -107,7 +109,7 @@ fn what_is_outside_of_open_memory_is_refused_with_the_rank() {
         assert!(write(3, 41).unwrap());
         assert!(!write(100, 40).unwrap_or(false), "a write that is refused ends never, or the job does");
         drop(wires);
-        assert!(memory[3..44].iter().all(|&byte| byte == 7), "strict: {is_strict}");
-        assert!(memory[..3].iter().chain(&memory[44..]).all(|&byte| byte == 0), "strict: {is_strict}");
+        assert!(memory[3..44].iter().all(|&byte| byte == 7), "{rules:?}");
+        assert!(memory[..3].iter().chain(&memory[44..]).all(|&byte| byte == 0), "{rules:?}");
     }
 }

@@ -11,7 +11,7 @@ use super::{MAPPING, Named, Variant, bootstrap::key_values::Meet, modelled::Mode
 #[cfg(feature = "mpi")]
 use crate::comm::mpi;
 use crate::comm::{
-    gemini, ib,
+    extoll, gemini, ib,
     layers::{HARSH, LAYERS, Layer},
     ofi, simulated,
 };
@@ -26,6 +26,7 @@ const NETWORKS: &[Named] = &[
     ib::NETWORK,
     ofi::NETWORK,
     gemini::NETWORK,
+    extoll::NETWORK,
     #[cfg(feature = "mpi")]
     mpi::NETWORK,
 ];

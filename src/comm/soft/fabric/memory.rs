@@ -106,6 +106,11 @@ impl<A: Copy> OpenMemory<A> {
         (inside && allows(*access)).then(pinned)
     }
 
+    /// The memory that covers a range of addresses and `allows` what is to be done, of any number.
+    pub(in crate::comm) fn find(&self, start: u64, len: usize, allows: impl Fn(A) -> bool) -> Option<Pinned> {
+        self.ranges.keys().find_map(|&number| self.pin(number, start, len, &allows))
+    }
+
     /// Returns true if a transfer uses any of it.
     pub(in crate::comm) fn is_in_use(&self) -> bool {
         self.ranges.values().any(|(_, range)| Arc::strong_count(range) > 1)

@@ -17,6 +17,6 @@ mod socket;
 
 pub(in crate::comm) use self::{
     memory::{Closed, OpenMemory, Pinned},
-    moving::{Move, Moved, MovingFabric, MovingPort},
+    moving::{Move, Moved, MovingFabric, MovingPort, MovingRules},
     socket::{Looker, Socket, is_far},
 };

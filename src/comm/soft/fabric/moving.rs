@@ -1,7 +1,7 @@
 //! Adapters that move memory between the ranks of one process, without connections: works end in any order, and take effect later.
 //!
-//! A port belongs to one thread, which carries out its works when it looks. Where the fabric is not strict, a write has ended when its bytes have
-//! left, and lands at any later time; a read of the same rank comes behind all that has ended before. Where it is strict, what has ended has landed.
+//! A port belongs to one thread, which carries out its works when it looks. Unless the rules are strict, a write has ended when its bytes have left,
+//! and lands at any later time; a read of the same rank comes behind all that has ended before.
 //! The next work is any of the first eight, and nothing moves while its rank computes.
 
 use std::{
@@ -21,13 +21,24 @@ use crate::comm::kit::{mutex::Mutex, random::Random};
 /// Works among which the next one is chosen.
 const AHEAD: usize = 8;
 
+/// What a fabric promises of its works.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::comm) enum MovingRules {
+    /// Any order. What has ended has landed.
+    Strict,
+    /// Any order, also of what lands.
+    Relaxed,
+    /// The order of their posts, and of what lands at one rank; what has ended may land later.
+    InOrder,
+}
+
 /// Adapters that reach each other.
 #[derive(Debug)]
 pub(in crate::comm) struct MovingFabric {
-    is_strict: bool,
+    rules: MovingRules,
     seed: u64,
-    /// The open memory of each rank.
-    memory: Mutex<BTreeMap<usize, OpenMemory<()>>>,
+    /// The memory of each rank, and true if peers may use it.
+    memory: Mutex<BTreeMap<usize, OpenMemory<bool>>>,
     /// Writes that have ended and not landed.
     landing: Mutex<Vec<LandingWrite>>,
     /// Atomic operations of all adapters, one at a time.
@@ -56,7 +67,7 @@ pub(in crate::comm) enum Moved {
 struct MovingWork {
     what: Move,
     to: usize,
-    key: u64,
+    key: Option<u64>,
     there: u64,
     len: usize,
     number: u64,
@@ -87,9 +98,9 @@ pub(in crate::comm) struct MovingPort {
 
 impl MovingFabric {
     /// The order of works and of what lands comes from a seed.
-    pub(in crate::comm) fn new(is_strict: bool, seed: u64) -> Arc<Self> {
+    pub(in crate::comm) fn new(rules: MovingRules, seed: u64) -> Arc<Self> {
         let (memory, landing, atomics) = (Mutex::default(), Mutex::default(), Mutex::default());
-        Arc::new(MovingFabric { is_strict, seed, memory, landing, atomics, numbers: AtomicU64::new(1) })
+        Arc::new(MovingFabric { rules, seed, memory, landing, atomics, numbers: AtomicU64::new(1) })
     }
 
     /// Opens the adapter of a rank.
@@ -105,7 +116,7 @@ impl MovingFabric {
 
     /// Lands some of the writes that have not landed.
     fn land(&self, which: impl Fn(&LandingWrite) -> bool) {
-        if self.is_strict {
+        if self.rules == MovingRules::Strict {
             return;
         }
         let mut landing = self.landing.lock();
@@ -126,19 +137,19 @@ impl MovingFabric {
 
 impl MovingPort {
     pub(in crate::comm) fn is_strict(&self) -> bool {
-        self.fabric.is_strict
+        self.fabric.rules == MovingRules::Strict
     }
 
-    /// Opens memory, and returns its key, which no other memory has.
+    /// Makes memory known, open to peers or not, and returns its key, which no other memory has.
     ///
     /// # Safety
     /// As [`OpenMemory::open`].
-    pub(in crate::comm) unsafe fn register(&mut self, start: *mut u8, len: usize) -> u64 {
+    pub(in crate::comm) unsafe fn register(&mut self, start: *mut u8, len: usize, is_open: bool) -> u64 {
         let key = self.fabric.number();
         let mut memory = self.fabric.memory.lock();
         let own = memory.entry(self.rank).or_insert_with(|| OpenMemory::new(usize::MAX));
         // SAFETY: the caller's promise. All of memory may be pinned.
-        let _ = unsafe { own.open(key, start, len, ()) };
+        let _ = unsafe { own.open(key, start, len, is_open) };
         key
     }
 
@@ -148,11 +159,17 @@ impl MovingPort {
         self.fabric.settle(self.rank, || closed.as_ref().is_some_and(Closed::is_in_use));
     }
 
-    /// Begins a work of `len` bytes, and returns its number.
+    /// The bytes at an address of memory that this rank has opened.
+    pub(in crate::comm) fn own(&self, address: u64, len: usize) -> Option<*mut u8> {
+        let memory = self.fabric.memory.lock();
+        memory.get(&self.rank)?.find(address, len, |_| true).map(|pinned| pinned.start())
+    }
+
+    /// Begins a work of `len` bytes, and returns its number. Without a key it may use all memory there that is open to peers.
     ///
     /// # Safety
     /// Memory here is as the work needs it until [`test`](Self::test) says that it has ended.
-    pub(in crate::comm) unsafe fn begin(&mut self, what: Move, to: usize, key: u64, there: u64, len: usize) -> u64 {
+    pub(in crate::comm) unsafe fn begin(&mut self, what: Move, to: usize, key: Option<u64>, there: u64, len: usize) -> u64 {
         let number = self.fabric.number();
         self.open.push(MovingWork { what, to, key, there, len, number });
         number
@@ -173,13 +190,17 @@ impl MovingPort {
 
     /// A write that has ended lands now and then, whoever looks.
     pub(in crate::comm) fn land_one(&mut self) {
-        if self.fabric.is_strict || self.random.below(2) == 0 {
+        if self.is_strict() || self.random.below(2) == 0 {
             return;
         }
         let mut landing = self.fabric.landing.lock();
         if !landing.is_empty() {
-            let at = self.random.below(landing.len());
-            landing.swap_remove(at).land(self.random.below(usize::MAX));
+            let mut at = self.random.below(landing.len());
+            if self.fabric.rules == MovingRules::InOrder {
+                let (by, to) = (landing[at].by, landing[at].to);
+                at = landing.iter().position(|write| (write.by, write.to) == (by, to)).unwrap_or(at);
+            }
+            landing.remove(at).land(self.random.below(usize::MAX));
         }
     }
 
@@ -188,7 +209,8 @@ impl MovingPort {
         if self.open.is_empty() {
             return;
         }
-        let at = self.random.below(self.open.len().min(AHEAD));
+        let ahead = if self.fabric.rules == MovingRules::InOrder { 1 } else { AHEAD };
+        let at = self.random.below(self.open.len().min(ahead));
         let work = self.open.remove(at);
         let ended = match self.carry_out(&work) {
             Ok(()) => Moved::Well,
@@ -199,7 +221,10 @@ impl MovingPort {
 
     fn carry_out(&mut self, work: &MovingWork) -> Result<(), String> {
         let &MovingWork { what, to, key, there, len, .. } = work;
-        let pinned = self.fabric.memory.lock().get(&to).and_then(|memory| memory.pin(key, there, len, |()| true));
+        let pinned = self.fabric.memory.lock().get(&to).and_then(|memory| match key {
+            Some(key) => memory.pin(key, there, len, |is_open| is_open),
+            None => memory.find(there, len, |is_open| is_open),
+        });
         let place = pinned.ok_or_else(|| format!("{len} bytes at {there:#x} are not in the memory that rank {to} has opened"))?;
         let random = self.random.below(usize::MAX);
         // What is behind this comes behind what has landed, for those who see it.
@@ -207,7 +232,7 @@ impl MovingPort {
         // SAFETY: the poster's promise for memory here; there it is pinned.
         unsafe {
             match what {
-                Move::Write(from) if self.fabric.is_strict => land(place.start(), from, len, random),
+                Move::Write(from) if self.is_strict() => land(place.start(), from, len, random),
                 Move::Write(from) => {
                     let write = LandingWrite { by: self.rank, to, from: Pinned::copy_of(from, len), place, len };
                     self.fabric.landing.lock().push(write);
@@ -257,23 +282,23 @@ mod tests {
 
     #[test]
     fn a_read_comes_behind_writes_that_have_ended() {
-        for (seed, is_strict) in (0..200).map(|seed| (seed, seed % 2 == 0)) {
-            let fabric = MovingFabric::new(is_strict, seed);
+        for (seed, rules) in (0..300).zip([MovingRules::Strict, MovingRules::Relaxed, MovingRules::InOrder].into_iter().cycle()) {
+            let fabric = MovingFabric::new(rules, seed);
             let (mut one, mut other) = (fabric.open(0), fabric.open(1));
             let (mut memory, from, mut read) = (vec![0_u64; 64], vec![7_u64; 64], [0_u64; 64]);
             let there = memory.as_mut_ptr().expose_provenance() as u64;
             // SAFETY: the vectors outlive the ports.
             unsafe {
-                let key = other.register(memory.as_mut_ptr().cast(), 512);
-                let wrote = one.begin(Move::Write(from.as_ptr().cast()), 1, key, there, 512);
+                let key = other.register(memory.as_mut_ptr().cast(), 512, true);
+                let wrote = one.begin(Move::Write(from.as_ptr().cast()), 1, Some(key), there, 512);
                 end(&mut one, wrote).unwrap();
-                let got = one.begin(Move::Read(read.as_mut_ptr().cast()), 1, key, there, 512);
+                let got = one.begin(Move::Read(read.as_mut_ptr().cast()), 1, Some(key), there, 512);
                 end(&mut one, got).unwrap();
                 assert_eq!(read, *from, "seed {seed}");
-                let outside = one.begin(Move::Read(read.as_mut_ptr().cast()), 1, key, there + 8, 512);
+                let outside = one.begin(Move::Read(read.as_mut_ptr().cast()), 1, Some(key), there + 8, 512);
                 assert!(end(&mut one, outside).unwrap_err().contains("rank 1"));
                 other.unregister(key);
-                let late = one.begin(Move::Write(from.as_ptr().cast()), 1, key, there, 8);
+                let late = one.begin(Move::Write(from.as_ptr().cast()), 1, Some(key), there, 8);
                 assert!(end(&mut one, late).is_err(), "memory that was closed");
             }
             one.close();

@@ -1,0 +1,209 @@
+//! RMA as an adapter.
+
+use super::engines::{CommandBytes, Engines, LONGEST_COMMAND, Notification, PACKET};
+use crate::comm::{
+    am::wire::{Broken, Key, Result},
+    kit::{peers::Peers, slab::Slab, slots::Slots},
+    rma::adapter::{RmaAccess, RmaAdapter, RmaDone, RmaLimits, RmaRegion, RmaWork},
+    start::devices::directory::Words,
+};
+
+/// Commands under way, which have room in the queue of notifications, and those of them that are not for marks.
+const COMMANDS: usize = 256;
+const BUT_MARKS: usize = 192;
+
+const WORD: usize = size_of::<u64>();
+
+/// A command under way.
+#[derive(Clone, Copy, Debug)]
+struct Command {
+    id: u64,
+    peer: usize,
+    /// The address of what a get brings. None for a put.
+    brings_to: Option<u64>,
+    len: usize,
+    /// The word that a mark reads into.
+    word: Option<usize>,
+}
+
+/// RmaMemory memory: where it begins, its network address, and what the engines know it by.
+#[derive(Clone, Copy, Debug)]
+struct RmaMemory {
+    start: usize,
+    address: u64,
+    handle: u64,
+}
+
+/// The engines of a rank, and what was begun by them.
+#[derive(Debug)]
+pub(super) struct ExtollAdapter<E: Engines> {
+    engines: E,
+    limits: RmaLimits,
+    /// In the order of their posts.
+    commands: Vec<Command>,
+    regions: Slab<RmaMemory>,
+    /// The place of the first word of each peer, which marks read.
+    peers: Peers<u64>,
+    /// A word that peers read, and those that marks of this rank read into.
+    _words: Slots,
+    words_at: u64,
+    free_words: Vec<usize>,
+    is_closed: bool,
+}
+
+impl<E: Engines> ExtollAdapter<E> {
+    /// # Errors
+    /// What the engines say.
+    pub(super) fn new(mut engines: E) -> std::result::Result<Self, String> {
+        let words = Slots::new(1, (1 + COMMANDS - BUT_MARKS) * WORD);
+        let (start, len) = words.memory();
+        // SAFETY: freed behind the engines.
+        let (_, words_at) = unsafe { engines.register(start, len, RmaAccess::Remote) }?;
+        let limits = RmaLimits {
+            inline: 0,
+            longest: LONGEST_COMMAND,
+            unit: 1,
+            local_regions: true,
+            marks: true,
+            put_put: true,
+            put_get: true,
+            frame_behind_write: false,
+        };
+        Ok(ExtollAdapter {
+            engines,
+            limits,
+            commands: Vec::new(),
+            regions: Slab::default(),
+            peers: Peers::default(),
+            _words: words,
+            words_at,
+            free_words: (1..=COMMANDS - BUT_MARKS).collect(),
+            is_closed: false,
+        })
+    }
+
+    /// Sends a packet. False if the peer has no room.
+    pub(super) fn send(&mut self, to: usize, packet: &[u8]) -> std::result::Result<bool, String> {
+        if self.is_closed { Ok(false) } else { self.engines.send(to, packet) }
+    }
+
+    /// Takes the next packet.
+    pub(super) fn receive(&mut self, packet: &mut [u8; PACKET]) -> Option<(usize, usize)> {
+        if self.is_closed { None } else { self.engines.receive(packet) }
+    }
+
+    /// The bytes of a work, if its memory here is registered.
+    fn bytes(&self, work: &RmaWork) -> Result<CommandBytes> {
+        let known = work.local.and_then(|id| self.regions.get(id));
+        let &RmaMemory { start, address, .. } = known.ok_or_else(|| Broken("memory that RMA does not know".to_owned()))?;
+        Ok(CommandBytes { here: address + (work.here.addr() - start) as u64, there: work.there, len: work.len })
+    }
+
+    /// What a notification ends: the oldest put, or the get to an address.
+    fn ends(&mut self, here: Option<u64>) -> Option<Command> {
+        let at = self.commands.iter().position(|command| command.brings_to == here)?;
+        let command = self.commands.remove(at);
+        self.free_words.extend(command.word);
+        Some(command)
+    }
+}
+
+impl<E: Engines> RmaAdapter for ExtollAdapter<E> {
+    fn limits(&self) -> &RmaLimits {
+        &self.limits
+    }
+
+    fn address(&self) -> Words {
+        [self.words_at, 0, 0, 0, 0, 0, 0, 0]
+    }
+
+    fn meet(&mut self, peer: usize, at: &Words) -> Result<()> {
+        *self.peers.meet(peer) = at[0];
+        Ok(())
+    }
+
+    unsafe fn register(&mut self, start: *mut u8, len: usize, access: RmaAccess) -> std::result::Result<RmaRegion, String> {
+        if self.is_closed {
+            return Err("the port is closed".to_owned());
+        }
+        // SAFETY: the caller's promise.
+        let (handle, address) = unsafe { self.engines.register(start, len, access) }?;
+        let id = self.regions.add(RmaMemory { start: start.addr(), address, handle });
+        Ok(RmaRegion { address, key: Key([0; 2]), id })
+    }
+
+    fn deregister(&mut self, region: u64) -> Result<()> {
+        if let Some(RmaMemory { handle, .. }) = self.regions.remove(region).filter(|_| !self.is_closed) {
+            self.engines.unregister(handle);
+        }
+        Ok(())
+    }
+
+    unsafe fn write(&mut self, to: usize, work: &RmaWork) -> Result<bool> {
+        if self.is_closed || self.commands.len() >= BUT_MARKS {
+            return Ok(false);
+        }
+        let bytes = self.bytes(work)?;
+        // SAFETY: the caller's promise.
+        unsafe { self.engines.put(to, bytes) }.map_err(Broken)?;
+        self.commands.push(Command { id: work.id, peer: to, brings_to: None, len: work.len, word: None });
+        Ok(true)
+    }
+
+    unsafe fn read(&mut self, from: usize, work: &RmaWork) -> Result<bool> {
+        if self.is_closed || self.commands.len() >= BUT_MARKS {
+            return Ok(false);
+        }
+        let bytes = self.bytes(work)?;
+        // SAFETY: the caller's promise.
+        unsafe { self.engines.get(from, bytes) }.map_err(Broken)?;
+        self.commands.push(Command { id: work.id, peer: from, brings_to: Some(bytes.here), len: work.len, word: None });
+        Ok(true)
+    }
+
+    fn mark(&mut self, peer: usize, id: u64) -> Result<bool> {
+        let (Some(&word), Some(&there), false) = (self.free_words.last(), self.peers.get(peer), self.is_closed) else {
+            return Ok(false);
+        };
+        let here = self.words_at + (word * WORD) as u64;
+        // SAFETY: a word of this value, which nobody looks at.
+        unsafe { self.engines.get(peer, CommandBytes { here, there, len: WORD }) }.map_err(Broken)?;
+        self.free_words.pop();
+        self.commands.push(Command { id, peer, brings_to: Some(here), len: WORD, word: Some(word) });
+        Ok(true)
+    }
+
+    fn poll(&mut self, done: &mut Vec<RmaDone>) -> Result<()> {
+        if self.is_closed {
+            return Ok(());
+        }
+        self.engines.go_on();
+        for _ in 0..COMMANDS {
+            let (here, why) = match self.engines.notification().map_err(Broken)? {
+                None => break,
+                Some(Notification::Left) => (None, None),
+                Some(Notification::Came { here }) => (Some(here), None),
+                Some(Notification::Refused { here, why }) => (here, Some(why)),
+            };
+            let Some(Command { id, peer, len, .. }) = self.ends(here) else { continue };
+            done.push(match why {
+                None => RmaDone::Ends { id, len },
+                Some(why) => RmaDone::Fails { id: Some(id), peer: Some(peer), why },
+            });
+        }
+        Ok(())
+    }
+
+    fn close(&mut self) {
+        if !std::mem::replace(&mut self.is_closed, true) {
+            self.commands.clear();
+            self.engines.close();
+        }
+    }
+}
+
+impl<E: Engines> Drop for ExtollAdapter<E> {
+    fn drop(&mut self) {
+        self.close();
+    }
+}

@@ -1,0 +1,33 @@
+//! EXTOLL by its two engines, VELO and RMA (the EXTOLL conduit of GASNet: Froening, Nuessle, Litz, Bruening).
+//!
+//! | file | contents |
+//! |---|---|
+//! | `networks` | what a job can name |
+//! | `engines` | the calls of `velo2` and `rma2` that are used |
+//! | `adapter` | RMA as an adapter |
+//! | `packets` | frames as packets of VELO |
+//! | `soft` | both engines without an adapter, over the threads of one process |
+//!
+//! # Order and ends
+//!
+//! Commands of RMA to one node keep their order, and packets of VELO do; the two engines know nothing of each other. A put tells its origin only that
+//! it has left. A get of eight bytes behind it tells that it has landed.
+//!
+//! # What ran
+//!
+//! All of it over the software device. Nothing over EXTOLL: the source of `libvelo2` is not public, and no simulator exists.
+//!
+//! # Known limits
+//!
+//! * Memory has no keys: every rank of the job may read and write what a rank has opened.
+//! * Atomic operations are messages.
+
+mod adapter;
+mod engines;
+mod networks;
+mod packets;
+mod soft;
+#[cfg(all(test, not(loom)))]
+mod tests;
+
+pub(super) use self::networks::NETWORK;

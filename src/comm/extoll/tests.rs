@@ -1,0 +1,95 @@
+//! Wires of EXTOLL over the software engines, all driven by one thread.
+
+use std::sync::Arc;
+
+use super::{
+    adapter::ExtollAdapter,
+    packets::VeloPackets,
+    soft::{SoftEngines, SoftNodes},
+};
+use crate::comm::{
+    am::{
+        frame::RecordKind,
+        wire::{Arrival, Broken, Class, OneSided, Opened, Piece, Wire},
+    },
+    kit::random::Random,
+    rma::wire::{RmaSettings, RmaWire},
+    start::devices::directory::Directory,
+};
+
+type SoftWire = RmaWire<ExtollAdapter<SoftEngines>, VeloPackets>;
+
+fn wires(seed: u64, ranks: usize) -> Vec<SoftWire> {
+    let (nodes, directory) = (SoftNodes::new(seed), Arc::new(Directory::shared(ranks).unwrap()));
+    let wire = |rank| {
+        let adapter = ExtollAdapter::new(SoftEngines::open(&nodes, rank)).unwrap();
+        let settings = RmaSettings { rank, may_give_up: false, silence: None };
+        RmaWire::new(adapter, VeloPackets::new(ranks), directory.clone(), settings).unwrap()
+    };
+    (0..ranks).map(wire).collect()
+}
+
+/// Frames of all lengths from everybody to everybody, with packets that are late and mailboxes that are full.
+#[test]
+fn frames_arrive_whole_and_in_their_order() {
+    const RANKS: usize = 5;
+    const EACH: usize = 20;
+    for seed in 0..20 {
+        let (mut random, mut wires) = (Random::new(seed), wires(seed, RANKS));
+        let (mut sent, mut heard) = ([[0; RANKS]; RANKS], [[0; RANKS]; RANKS]);
+        let mut turns = 0_u64;
+        while heard.as_flattened().iter().sum::<usize>() < RANKS * (RANKS - 1) * EACH {
+            turns += 1;
+            assert!(turns < 5_000_000, "seed {seed}: frames are lost");
+            let (rank, to) = (random.below(RANKS), random.below(RANKS));
+            if random.below(2) == 0 {
+                if let Some(Arrival { from, frame, len }) = wires[rank].receive().unwrap() {
+                    let number = heard[from][rank];
+                    assert_eq!(frame.bytes()[..len].len(), len);
+                    let words =
+                        frame.bytes()[..len].chunks_exact(8).filter(|word| **word == (0xABCD_0000 + number as u64).to_le_bytes());
+                    assert_eq!(words.count(), 1 + 10 * number, "seed {seed}: frame {number} of rank {from}");
+                    heard[from][rank] += 1;
+                    wires[rank].keep(frame);
+                }
+            } else if rank != to && sent[rank][to] < EACH {
+                let number = sent[rank][to];
+                let mut frame = wires[rank].frame();
+                frame.direct(0);
+                frame.push(RecordKind::Flush, 0, &vec![0xABCD_0000 + number as u64; 1 + 10 * number], &[], 0);
+                match wires[rank].send(to, Class::Request, frame).unwrap() {
+                    None => sent[rank][to] += 1,
+                    Some(frame) => wires[rank].keep(frame),
+                }
+            }
+        }
+    }
+}
+
+/// Memory at a peer is written; memory that is not open there is not, and the job ends with the rank's number.
+#[test]
+fn what_is_outside_of_open_memory_is_refused_with_the_rank() {
+    let mut wires = wires(1, 2);
+    let mut memory = vec![0_u8; 256];
+    // SAFETY: the vector outlives the wires.
+    let Opened { address, key, .. } = unsafe { wires[1].one_sided().unwrap().open(memory.as_mut_ptr(), 128) }.unwrap();
+    let bytes = [7_u8; 64];
+    let mut write = |there: u64, len: usize| {
+        let piece = Piece { there: address + there, key, here: bytes.as_ptr().cast_mut(), len };
+        // SAFETY: bytes of this test.
+        assert_eq!(unsafe { wires[0].write(1, &[piece]) }.unwrap(), 1);
+        let start = std::time::Instant::now();
+        while start.elapsed().as_secs() < 10 {
+            if wires[0].have_ended(1)? {
+                return Ok(());
+            }
+        }
+        Err(Broken("it does not end".to_owned()))
+    };
+    write(3, 41).unwrap();
+    let refused = write(100, 40).unwrap_err();
+    assert!(refused.0.contains("rank 1 cannot be reached: 40 bytes at"), "{}", refused.0);
+    drop(wires);
+    assert!(memory[3..44].iter().all(|&byte| byte == 7));
+    assert!(memory[..3].iter().chain(&memory[44..]).all(|&byte| byte == 0));
+}

@@ -1,10 +1,13 @@
 //! RMA as an adapter.
 
-use super::engines::{CommandBytes, Engines, LONGEST_COMMAND, Notification, PACKET};
+use super::engines::{CommandBytes, Engines, LONGEST_COMMAND, Notification, PACKET, RefusedCommand};
 use crate::comm::{
     am::wire::{Broken, Key, Result},
     kit::{peers::Peers, slab::Slab, slots::Slots},
-    rma::adapter::{RmaAccess, RmaAdapter, RmaDone, RmaLimits, RmaRegion, RmaWork},
+    rma::{
+        adapter::{RmaAccess, RmaAdapter, RmaDone, RmaLimits, RmaRegion, RmaWork},
+        road::OF_ROAD,
+    },
     start::devices::directory::Words,
 };
 
@@ -19,8 +22,8 @@ const WORD: usize = size_of::<u64>();
 struct Command {
     id: u64,
     peer: usize,
-    /// The address of what a get brings. None for a put.
-    brings_to: Option<u64>,
+    /// Where what a get brings ends here. None for a put.
+    end: Option<u64>,
     len: usize,
     /// The word that a mark reads into.
     word: Option<usize>,
@@ -41,6 +44,8 @@ pub(super) struct ExtollAdapter<E: Engines> {
     limits: RmaLimits,
     /// In the order of their posts.
     commands: Vec<Command>,
+    /// Packets that were refused.
+    refused: Vec<RmaDone>,
     regions: Slab<RmaMemory>,
     /// The place of the first word of each peer, which marks read.
     peers: Peers<u64>,
@@ -73,6 +78,7 @@ impl<E: Engines> ExtollAdapter<E> {
             engines,
             limits,
             commands: Vec::new(),
+            refused: Vec::new(),
             regions: Slab::default(),
             peers: Peers::default(),
             _words: words,
@@ -82,9 +88,13 @@ impl<E: Engines> ExtollAdapter<E> {
         })
     }
 
-    /// Sends a packet. False if the peer has no room.
-    pub(super) fn send(&mut self, to: usize, packet: &[u8]) -> std::result::Result<bool, String> {
-        if self.is_closed { Ok(false) } else { self.engines.send(to, packet) }
+    /// Sends a packet. False if the peer has no room. None if it was refused, which counts as a frame that failed.
+    pub(super) fn send(&mut self, to: usize, packet: &[u8]) -> Option<bool> {
+        if self.is_closed {
+            return Some(false);
+        }
+        let refused = |why| self.refused.push(RmaDone::Fails { id: Some(OF_ROAD), peer: Some(to), why });
+        self.engines.send(to, packet).map_err(refused).ok()
     }
 
     /// Takes the next packet.
@@ -99,12 +109,13 @@ impl<E: Engines> ExtollAdapter<E> {
         Ok(CommandBytes { here: address + (work.here.addr() - start) as u64, there: work.there, len: work.len })
     }
 
-    /// What a notification ends: the oldest put, or the get to an address.
-    fn ends(&mut self, here: Option<u64>) -> Option<Command> {
-        let at = self.commands.iter().position(|command| command.brings_to == here)?;
+    /// The command that a notification ends.
+    fn ended(&mut self, is: impl Fn(&Command) -> bool) -> Result<Command> {
+        let at = self.commands.iter().position(is);
+        let at = at.ok_or_else(|| Broken("a notification of a command that was not given".to_owned()))?;
         let command = self.commands.remove(at);
         self.free_words.extend(command.word);
-        Some(command)
+        Ok(command)
     }
 }
 
@@ -114,12 +125,12 @@ impl<E: Engines> RmaAdapter for ExtollAdapter<E> {
     }
 
     fn address(&self) -> Words {
-        [self.words_at, 0, 0, 0, 0, 0, 0, 0]
+        [self.words_at, self.engines.address(), 0, 0, 0, 0, 0, 0]
     }
 
     fn meet(&mut self, peer: usize, at: &Words) -> Result<()> {
         *self.peers.meet(peer) = at[0];
-        Ok(())
+        self.engines.meet(peer, at[1]).map_err(Broken)
     }
 
     unsafe fn register(&mut self, start: *mut u8, len: usize, access: RmaAccess) -> std::result::Result<RmaRegion, String> {
@@ -146,7 +157,7 @@ impl<E: Engines> RmaAdapter for ExtollAdapter<E> {
         let bytes = self.bytes(work)?;
         // SAFETY: the caller's promise.
         unsafe { self.engines.put(to, bytes) }.map_err(Broken)?;
-        self.commands.push(Command { id: work.id, peer: to, brings_to: None, len: work.len, word: None });
+        self.commands.push(Command { id: work.id, peer: to, end: None, len: work.len, word: None });
         Ok(true)
     }
 
@@ -157,7 +168,13 @@ impl<E: Engines> RmaAdapter for ExtollAdapter<E> {
         let bytes = self.bytes(work)?;
         // SAFETY: the caller's promise.
         unsafe { self.engines.get(from, bytes) }.map_err(Broken)?;
-        self.commands.push(Command { id: work.id, peer: from, brings_to: Some(bytes.here), len: work.len, word: None });
+        self.commands.push(Command {
+            id: work.id,
+            peer: from,
+            end: Some(bytes.here + work.len as u64),
+            len: work.len,
+            word: None,
+        });
         Ok(true)
     }
 
@@ -169,7 +186,7 @@ impl<E: Engines> RmaAdapter for ExtollAdapter<E> {
         // SAFETY: a word of this value, which nobody looks at.
         unsafe { self.engines.get(peer, CommandBytes { here, there, len: WORD }) }.map_err(Broken)?;
         self.free_words.pop();
-        self.commands.push(Command { id, peer, brings_to: Some(here), len: WORD, word: Some(word) });
+        self.commands.push(Command { id, peer, end: Some(here + WORD as u64), len: WORD, word: Some(word) });
         Ok(true)
     }
 
@@ -178,14 +195,18 @@ impl<E: Engines> RmaAdapter for ExtollAdapter<E> {
             return Ok(());
         }
         self.engines.go_on();
+        done.append(&mut self.refused);
         for _ in 0..COMMANDS {
-            let (here, why) = match self.engines.notification().map_err(Broken)? {
+            let (of, why) = match self.engines.notification().map_err(Broken)? {
                 None => break,
-                Some(Notification::Left) => (None, None),
-                Some(Notification::Came { here }) => (Some(here), None),
-                Some(Notification::Refused { here, why }) => (here, Some(why)),
+                Some(Notification::Left { to }) => (RefusedCommand::Put { to }, None),
+                Some(Notification::Came { end }) => (RefusedCommand::Get { end }, None),
+                Some(Notification::Refused { of, why }) => (of, Some(why)),
             };
-            let Some(Command { id, peer, len, .. }) = self.ends(here) else { continue };
+            let Command { id, peer, len, .. } = match of {
+                RefusedCommand::Put { to } => self.ended(|command| command.end.is_none() && command.peer == to),
+                RefusedCommand::Get { end } => self.ended(|command| command.end == Some(end)),
+            }?;
             done.push(match why {
                 None => RmaDone::Ends { id, len },
                 Some(why) => RmaDone::Fails { id: Some(id), peer: Some(peer), why },

@@ -4,8 +4,8 @@ use std::fmt;
 
 use crate::comm::rma::adapter::RmaAccess;
 
-/// Bytes of a packet of VELO: one slot of a mailbox.
-pub(super) const PACKET: usize = 64;
+/// Bytes of a packet of VELO that takes one slot of a mailbox.
+pub(super) const PACKET: usize = 56;
 
 /// Bytes of the longest command of RMA.
 pub(super) const LONGEST_COMMAND: usize = 8 << 20;
@@ -13,12 +13,19 @@ pub(super) const LONGEST_COMMAND: usize = 8 << 20;
 /// What the queue of notifications says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Notification {
-    /// The oldest put of which this was not said has left (of the requester).
-    Left,
-    /// What a get brings is at this network address of this rank (of the completer).
-    Came { here: u64 },
-    /// The oldest put, or the get to an address of this rank, was refused.
-    Refused { here: Option<u64>, why: String },
+    /// The oldest put to a peer of which this was not said has left (of the requester).
+    Left { to: usize },
+    /// What a get brings is here, up to this network address: a long one comes in packets, and the last one tells (of the completer).
+    Came { end: u64 },
+    /// The oldest put to a peer, or the get up to an address, was refused.
+    Refused { of: RefusedCommand, why: String },
+}
+
+/// See [`Notification::Refused`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RefusedCommand {
+    Put { to: usize },
+    Get { end: u64 },
 }
 
 /// One side of a command.
@@ -32,6 +39,12 @@ pub(super) struct CommandBytes {
 
 /// The engines of a node, driven by one thread at a time. No call blocks. Peers are ranks.
 pub(super) trait Engines: Send + fmt::Debug + 'static {
+    /// The node and the process there (`rma2_get_nodeid`, `rma2_get_vpid`).
+    fn address(&self) -> u64;
+
+    /// `rma2_connect`, `velo2_connect`: before anything goes to a peer. Nothing travels.
+    fn meet(&mut self, peer: usize, address: u64) -> Result<(), String>;
+
     /// `rma2_register`, `rma2_get_nla`: returns the handle of memory, and its network address.
     ///
     /// # Safety

@@ -11,7 +11,7 @@
 //! # Order and ends
 //!
 //! Commands of RMA to one node keep their order, and packets of VELO do; the two engines know nothing of each other. A put tells its origin only that
-//! it has left. A get of eight bytes behind it tells that it has landed.
+//! it has left. A get of eight bytes behind it tells that it has landed. The end of a get is known by the address of its last byte.
 //!
 //! # What ran
 //!
@@ -19,6 +19,7 @@
 //!
 //! # Known limits
 //!
+//! * Memory is registered as if that took any range. EXTOLL registers whole pages, and no page twice: its real library needs a count for each page.
 //! * Memory has no keys: every rank of the job may read and write what a rank has opened.
 //! * Atomic operations are messages.
 

@@ -1,6 +1,6 @@
 //! Frames as packets of VELO, which keep their order from one rank to another.
 //!
-//! A packet has eight bytes of a header, the frame's length and the place of its bytes there, and 56 bytes of a frame: the second design of the paper.
+//! A frame is eight bytes of a header and its bytes, cut into packets of 56 that each take one slot of a mailbox: the second design of the paper.
 
 use std::collections::VecDeque;
 
@@ -14,21 +14,26 @@ use crate::comm::{
     rma::{adapter::RmaDone, road::FrameRoad},
 };
 
-/// In front of the bytes of a packet.
+/// In front of a frame: its length, and its number among those of its rank to this one.
 const HEADER: usize = 8;
-const BYTES: usize = PACKET - HEADER;
 
 /// Bytes of a frame.
 const FRAME: usize = 2048;
 
-/// Frames that may be on their way, and those of them that requests leave to answers.
-const SENDS: usize = 64;
-const FOR_ANSWERS: usize = 16;
-
 /// Packets that are taken at a look.
 const TOGETHER: usize = 64;
 
-/// A frame that leaves.
+/// What goes between this rank and another.
+#[derive(Debug, Default)]
+struct Flow {
+    /// The numbers of the next frame that leaves, and of the next one that comes.
+    leaves: u32,
+    comes: u32,
+    /// What has come of that one.
+    coming: Vec<u8>,
+}
+
+/// A frame that leaves, behind its header.
 #[derive(Debug)]
 struct LeavingFrame {
     to: usize,
@@ -40,9 +45,9 @@ struct LeavingFrame {
 #[derive(Debug, Default)]
 pub(super) struct VeloPackets {
     ranks: usize,
-    leaving: VecDeque<LeavingFrame>,
-    /// What has come of the next frame of each rank.
-    coming: Peers<Vec<u8>>,
+    /// One for each rank, at most.
+    leaving: Vec<LeavingFrame>,
+    flows: Peers<Flow>,
     arrived: VecDeque<(usize, Vec<u8>)>,
 }
 
@@ -51,27 +56,19 @@ impl VeloPackets {
         VeloPackets { ranks, ..VeloPackets::default() }
     }
 
-    /// Sends packets, as far as their targets have room. Those of one frame go before those of later frames to the same rank.
-    fn send_packets(&mut self, adapter: &mut ExtollAdapter<impl Engines>) -> Result<()> {
-        let mut full: Vec<usize> = Vec::new();
-        for frame in &mut self.leaving {
-            let LeavingFrame { to, bytes, sent } = frame;
-            while !full.contains(to) && *sent < bytes.len() {
-                let mut packet = [0; PACKET];
-                let part = &bytes[*sent..][..BYTES.min(bytes.len() - *sent)];
-                packet[..4].copy_from_slice(&(bytes.len() as u32).to_le_bytes());
-                packet[4..HEADER].copy_from_slice(&(*sent as u32).to_le_bytes());
-                packet[HEADER..][..part.len()].copy_from_slice(part);
-                match adapter.send(*to, &packet[..HEADER + part.len()]) {
-                    Ok(true) => *sent += part.len(),
-                    Ok(false) => full.push(*to),
-                    // The rank has come to its end, and its frames may be lost.
-                    Err(_) => *sent = bytes.len(),
+    /// Sends packets, as far as their targets have room.
+    fn send_packets(&mut self, adapter: &mut ExtollAdapter<impl Engines>) {
+        self.leaving.retain_mut(|LeavingFrame { to, bytes, sent }| {
+            while *sent < bytes.len() {
+                let end = bytes.len().min(*sent + PACKET);
+                match adapter.send(*to, &bytes[*sent..end]) {
+                    Some(true) => *sent = end,
+                    Some(false) => return true,
+                    None => return false,
                 }
             }
-        }
-        self.leaving.retain(|frame| frame.sent < frame.bytes.len());
-        Ok(())
+            false
+        });
     }
 
     /// Takes packets that have come.
@@ -79,17 +76,19 @@ impl VeloPackets {
         let mut packet = [0; PACKET];
         for _ in 0..TOGETHER {
             let Some((from, len)) = adapter.receive(&mut packet) else { break };
-            let number = |at: usize| u32::from_le_bytes(std::array::from_fn(|k| packet[at + k])) as usize;
-            if len < HEADER || from >= self.ranks {
+            if from >= self.ranks {
                 continue;
             }
-            let coming = self.coming.meet(from);
-            if number(4) != coming.len() || number(0) > FRAME {
+            let flow = self.flows.meet(from);
+            flow.coming.extend_from_slice(&packet[..len]);
+            let word = |at: usize| flow.coming.get(at..at + 4).map(|word| u32::from_le_bytes(std::array::from_fn(|k| word[k])));
+            let (Some(bytes), Some(number)) = (word(0), word(4)) else { continue };
+            if number != flow.comes || bytes as usize > FRAME {
                 return Err(Broken(format!("a packet of rank {from} is lost")));
             }
-            coming.extend_from_slice(&packet[HEADER..len]);
-            if coming.len() >= number(0) {
-                self.arrived.push_back((from, std::mem::take(coming)));
+            if flow.coming.len() >= HEADER + bytes as usize {
+                flow.comes = flow.comes.wrapping_add(1);
+                self.arrived.push_back((from, std::mem::take(&mut flow.coming)));
             }
         }
         Ok(())
@@ -101,29 +100,36 @@ impl<E: Engines> FrameRoad<ExtollAdapter<E>> for VeloPackets {
         FRAME
     }
 
-    fn send(&mut self, adapter: &mut ExtollAdapter<E>, to: usize, class: Class, frame: &[u8]) -> Result<bool> {
-        let most = if class == Class::Request { SENDS - FOR_ANSWERS } else { SENDS };
-        if self.leaving.len() >= most {
+    fn send(&mut self, adapter: &mut ExtollAdapter<E>, to: usize, _: Class, frame: &[u8]) -> Result<bool> {
+        if self.leaving.iter().any(|leaving| leaving.to == to) {
             return Ok(false);
         }
-        self.leaving.push_back(LeavingFrame { to, bytes: frame.to_vec(), sent: 0 });
-        self.send_packets(adapter)?;
+        let flow = self.flows.meet(to);
+        let mut bytes = Vec::with_capacity(HEADER + frame.len());
+        bytes.extend_from_slice(&(frame.len() as u32).to_le_bytes());
+        bytes.extend_from_slice(&flow.leaves.to_le_bytes());
+        bytes.extend_from_slice(frame);
+        flow.leaves = flow.leaves.wrapping_add(1);
+        self.leaving.push(LeavingFrame { to, bytes, sent: 0 });
+        self.send_packets(adapter);
         Ok(true)
     }
 
     fn receive(&mut self, _: &mut ExtollAdapter<E>, frame: &mut [u8]) -> Result<Option<(usize, usize)>> {
         Ok(self.arrived.pop_front().map(|(from, bytes)| {
-            frame[..bytes.len()].copy_from_slice(&bytes);
+            let bytes = &bytes[HEADER..];
+            frame[..bytes.len()].copy_from_slice(bytes);
             (from, bytes.len())
         }))
     }
 
+    /// Only what was refused is said.
     fn ends(&mut self, _: &RmaDone) -> bool {
-        false
+        true
     }
 
     fn tend(&mut self, adapter: &mut ExtollAdapter<E>) -> Result<()> {
-        self.send_packets(adapter)?;
+        self.send_packets(adapter);
         self.take_packets(adapter)
     }
 

@@ -1,11 +1,11 @@
-//! VELO and RMA without an adapter, over the threads of one process. They refuse what EXTOLL refuses.
+//! VELO and RMA without an adapter, over the threads of one process. They refuse wrong ranges and lengths.
 
 use std::{
     collections::{BTreeMap, VecDeque},
     sync::Arc,
 };
 
-use super::engines::{CommandBytes, Engines, LONGEST_COMMAND, Notification, PACKET};
+use super::engines::{CommandBytes, Engines, LONGEST_COMMAND, Notification, PACKET, RefusedCommand};
 use crate::comm::{
     kit::{mutex::Mutex, random::Random},
     rma::adapter::RmaAccess,
@@ -35,6 +35,14 @@ impl SoftNodes {
     }
 }
 
+/// A command: its number, its peer, and where what a get brings ends.
+#[derive(Clone, Copy, Debug)]
+struct SoftCommand {
+    number: u64,
+    peer: usize,
+    end: Option<u64>,
+}
+
 /// The engines of a rank.
 #[derive(Debug)]
 pub(super) struct SoftEngines {
@@ -42,8 +50,8 @@ pub(super) struct SoftEngines {
     rank: usize,
     random: Random,
     port: MovingPort,
-    /// Commands under way: their numbers, and the addresses of what gets bring.
-    commands: VecDeque<(u64, Option<u64>)>,
+    /// Commands under way.
+    commands: Vec<SoftCommand>,
     notifications: VecDeque<Notification>,
 }
 
@@ -55,7 +63,7 @@ impl SoftEngines {
             rank,
             random: Random::new(nodes.seed.wrapping_add(1000 + rank as u64)),
             port: nodes.memory.open(rank),
-            commands: VecDeque::new(),
+            commands: Vec::new(),
             notifications: VecDeque::new(),
         }
     }
@@ -70,6 +78,14 @@ impl SoftEngines {
 }
 
 impl Engines for SoftEngines {
+    fn address(&self) -> u64 {
+        self.rank as u64
+    }
+
+    fn meet(&mut self, peer: usize, address: u64) -> Result<(), String> {
+        (address == peer as u64).then_some(()).ok_or_else(|| format!("rank {peer} is not at node {address}"))
+    }
+
     unsafe fn register(&mut self, start: *mut u8, len: usize, access: RmaAccess) -> Result<(u64, u64), String> {
         // SAFETY: the caller's promise.
         let region = unsafe { self.port.register(start, len, access == RmaAccess::Remote) };
@@ -84,7 +100,7 @@ impl Engines for SoftEngines {
         let here = self.here(bytes)?;
         // SAFETY: the caller's promise.
         let number = unsafe { self.port.begin(Move::Write(here), to, None, bytes.there, bytes.len) };
-        self.commands.push_back((number, None));
+        self.commands.push(SoftCommand { number, peer: to, end: None });
         Ok(())
     }
 
@@ -92,7 +108,7 @@ impl Engines for SoftEngines {
         let here = self.here(bytes)?;
         // SAFETY: the caller's promise.
         let number = unsafe { self.port.begin(Move::Read(here), from, None, bytes.there, bytes.len) };
-        self.commands.push_back((number, Some(bytes.here)));
+        self.commands.push(SoftCommand { number, peer: from, end: Some(bytes.here + bytes.len as u64) });
         Ok(())
     }
 
@@ -128,16 +144,23 @@ impl Engines for SoftEngines {
 
     fn go_on(&mut self) {
         self.port.land_one();
-        for _ in 0..self.random.below(4) {
-            let Some(&(number, here)) = self.commands.front() else { return };
-            let notification = match (self.port.test(number), here) {
-                (Moved::NotYet, _) => return,
-                (Moved::Well, None) => Notification::Left,
-                (Moved::Well, Some(here)) => Notification::Came { here },
-                (Moved::Failed(why), here) => Notification::Refused { here, why },
+        // Of any peer the oldest.
+        for _ in 0..self.commands.len().min(4) {
+            let peer = self.commands[self.random.below(self.commands.len())].peer;
+            let Some(at) = self.commands.iter().position(|command| command.peer == peer) else { return };
+            let SoftCommand { number, end, .. } = self.commands[at];
+            let notification = match (self.port.test(number), end) {
+                (Moved::NotYet, _) => continue,
+                (Moved::Well, None) => Notification::Left { to: peer },
+                (Moved::Well, Some(end)) => Notification::Came { end },
+                (Moved::Failed(why), None) => Notification::Refused { of: RefusedCommand::Put { to: peer }, why },
+                (Moved::Failed(why), Some(end)) => Notification::Refused { of: RefusedCommand::Get { end }, why },
             };
-            self.commands.pop_front();
+            self.commands.remove(at);
             self.notifications.push_back(notification);
+            if self.commands.is_empty() {
+                return;
+            }
         }
     }
 

@@ -31,7 +31,7 @@ impl<A: RmaAdapter, R: FrameRoad<A>> RmaWire<A, R> {
         let order = self.peers.meet(to);
         let number = order.begin_write(range(piece));
         if self.adapter.limits().marks && !std::mem::replace(&mut order.is_listed, true) {
-            self.unmarked.push(to);
+            self.unmarked.push_back(to);
         }
         number
     }

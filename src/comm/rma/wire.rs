@@ -68,7 +68,7 @@ pub(in crate::comm) struct RmaWire<A: RmaAdapter, R> {
     pub(super) reading: usize,
     pub(super) ended: Vec<Ended>,
     /// Peers with writes that no mark stands behind.
-    pub(super) unmarked: Vec<usize>,
+    pub(super) unmarked: VecDeque<usize>,
     /// What the adapter has reported; empty, kept for its memory.
     done: Vec<RmaDone>,
     frames: Frames,
@@ -111,7 +111,7 @@ impl<A: RmaAdapter, R: FrameRoad<A>> RmaWire<A, R> {
             read: VecDeque::new(),
             reading: 0,
             ended: Vec::new(),
-            unmarked: Vec::new(),
+            unmarked: VecDeque::new(),
             done: Vec::new(),
             find_at: None,
             is_broken: false,
@@ -147,13 +147,14 @@ impl<A: RmaAdapter, R: FrameRoad<A>> RmaWire<A, R> {
 
     /// Asks for the end of all writes, and looks at the adapter.
     fn look(&mut self) -> Result<()> {
-        for at in (0..self.unmarked.len()).rev() {
-            let peer = self.unmarked[at];
+        for _ in 0..self.unmarked.len() {
+            let Some(peer) = self.unmarked.pop_front() else { break };
             self.mark(peer)?;
             let order = self.peers.meet(peer);
-            if !order.wants_mark() {
+            if order.wants_mark() {
+                self.unmarked.push_back(peer);
+            } else {
                 order.is_listed = false;
-                self.unmarked.swap_remove(at);
             }
         }
         // What has ended makes room for frames.
@@ -200,7 +201,7 @@ impl<A: RmaAdapter, R: FrameRoad<A>> RmaWire<A, R> {
                 let order = self.peers.meet(peer);
                 order.end_mark();
                 if order.wants_mark() && !std::mem::replace(&mut order.is_listed, true) {
-                    self.unmarked.push(peer);
+                    self.unmarked.push_back(peer);
                 }
             }
             Some(WorkEnd::Slot(slot, SlotTransfer::Read { .. })) => self.read.push_back(slot),

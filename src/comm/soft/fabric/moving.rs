@@ -28,7 +28,7 @@ pub(in crate::comm) enum MovingRules {
     Strict,
     /// Any order, also of what lands.
     Relaxed,
-    /// The order of their posts, and of what lands at one rank; what has ended may land later.
+    /// To each rank the order of their posts, and of what lands there; what has ended may land later.
     InOrder,
 }
 
@@ -132,6 +132,7 @@ impl MovingFabric {
             std::thread::yield_now();
             self.land(|write| write.to == rank);
         }
+        fence(Ordering::Acquire);
     }
 }
 
@@ -209,8 +210,11 @@ impl MovingPort {
         if self.open.is_empty() {
             return;
         }
-        let ahead = if self.fabric.rules == MovingRules::InOrder { 1 } else { AHEAD };
-        let at = self.random.below(self.open.len().min(ahead));
+        let mut at = self.random.below(self.open.len().min(AHEAD));
+        if self.fabric.rules == MovingRules::InOrder {
+            let to = self.open[at].to;
+            at = self.open.iter().position(|work| work.to == to).unwrap_or(at);
+        }
         let work = self.open.remove(at);
         let ended = match self.carry_out(&work) {
             Ok(()) => Moved::Well,

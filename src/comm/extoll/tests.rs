@@ -93,3 +93,34 @@ fn what_is_outside_of_open_memory_is_refused_with_the_rank() {
     assert!(memory[3..44].iter().all(|&byte| byte == 7));
     assert!(memory[..3].iter().chain(&memory[44..]).all(|&byte| byte == 0));
 }
+
+/// Words go from one rank to places of several others, each from memory that is used again as soon as its put has left.
+#[test]
+fn puts_to_several_ranks_keep_their_bytes() {
+    const RANKS: usize = 4;
+    const WORDS: usize = 64;
+    for seed in 0..20 {
+        let (mut random, mut wires) = (Random::new(seed), wires(seed, RANKS));
+        let mut memory = vec![vec![0_u64; WORDS]; RANKS];
+        // SAFETY: the vectors outlive the wires, and are looked at behind them.
+        let mut open =
+            |rank: usize| unsafe { wires[rank].one_sided().unwrap().open(memory[rank].as_mut_ptr().cast(), 8 * WORDS) };
+        let opened: Vec<Opened> = (0..RANKS).map(|rank| open(rank).unwrap()).collect();
+        let mut model = vec![vec![0_u64; WORDS]; RANKS];
+        for number in 1..4000_u64 {
+            let (to, at) = (1 + random.below(RANKS - 1), random.below(WORDS));
+            let there = opened[to].address + 8 * at as u64;
+            let piece = Piece { there, key: opened[to].key, here: (&raw const number).cast_mut().cast(), len: 8 };
+            // SAFETY: a word of this test, and one that is open.
+            if unsafe { wires[0].write(to, &[piece]) }.unwrap() == 1 {
+                model[to][at] = number;
+            }
+            if random.below(4) == 0 {
+                let _ = wires[0].have_ended(to).unwrap();
+            }
+        }
+        while !(1..RANKS).all(|to| wires[0].have_ended(to).unwrap()) {}
+        drop(wires);
+        assert_eq!(memory, model, "seed {seed}");
+    }
+}

@@ -131,7 +131,12 @@ fn refusal(name: &str) -> String {
         .map(|network| match network.is_a_model() {
             true => format!("{}:MACHINE (of {}, or a file)", network.name, simulated::NAMES.join(", ")),
             false if network.takes_any_device() => format!("{0} or {0}:PROVIDER", network.name),
-            false => network.name.to_owned(),
+            false if network.variants.iter().any(|variant| variant.devices.contains(&"")) => network.name.to_owned(),
+            // It has no meaning without a device.
+            false => {
+                let devices = network.variants.iter().flat_map(|variant| variant.devices);
+                devices.map(|device| format!("{}:{device}", network.name)).collect::<Vec<_>>().join(" or ")
+            }
         })
         .collect();
     let left_out: String = LEFT_OUT.iter().map(|name| format!(" (or {name}, built with `--features {name}`)")).collect();
@@ -184,6 +189,7 @@ mod tests {
             "mpi",
             ":unmapped",
             ":packets",
+            "gemini:soft or gemini:relaxed, extoll:soft",
             "+hidden",
             "+scrambled",
             "+delayed",

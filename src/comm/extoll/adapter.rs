@@ -1,6 +1,6 @@
 //! RMA as an adapter.
 
-use super::engines::{CommandBytes, Engines, LONGEST_COMMAND, Notification, PACKET, RefusedCommand};
+use super::engines::{CommandBytes, Engines, LONGEST_COMMAND, NotedCommand, Notification, PACKET};
 use crate::comm::{
     am::wire::{Broken, Key, Result},
     kit::{peers::Peers, slab::Slab, slots::Slots},
@@ -29,7 +29,7 @@ struct Command {
     word: Option<usize>,
 }
 
-/// RmaMemory memory: where it begins, its network address, and what the engines know it by.
+/// Registered memory: where it begins, its network address, and what the engines know it by.
 #[derive(Clone, Copy, Debug)]
 struct RmaMemory {
     start: usize,
@@ -102,11 +102,23 @@ impl<E: Engines> ExtollAdapter<E> {
         if self.is_closed { None } else { self.engines.receive(packet) }
     }
 
-    /// The bytes of a work, if its memory here is registered.
-    fn bytes(&self, work: &RmaWork) -> Result<CommandBytes> {
-        let known = work.local.and_then(|id| self.regions.get(id));
+    /// Begins a command for a work. False if there is no room.
+    ///
+    /// # Safety
+    /// As [`Engines::put`] or [`Engines::get`].
+    unsafe fn begin(&mut self, peer: usize, work: &RmaWork, reads: bool) -> Result<bool> {
+        if self.is_closed || self.commands.len() >= BUT_MARKS {
+            return Ok(false);
+        }
+        let RmaWork { here, len, local, there, id, .. } = *work;
+        let known = local.and_then(|id| self.regions.get(id));
         let &RmaMemory { start, address, .. } = known.ok_or_else(|| Broken("memory that RMA does not know".to_owned()))?;
-        Ok(CommandBytes { here: address + (work.here.addr() - start) as u64, there: work.there, len: work.len })
+        let bytes = CommandBytes { here: address + (here.addr() - start) as u64, there, len };
+        // SAFETY: the caller's promise.
+        unsafe { if reads { self.engines.get(peer, bytes) } else { self.engines.put(peer, bytes) } }.map_err(Broken)?;
+        let end = reads.then_some(bytes.here + len as u64);
+        self.commands.push(Command { id, peer, end, len, word: None });
+        Ok(true)
     }
 
     /// The command that a notification ends.
@@ -151,31 +163,13 @@ impl<E: Engines> RmaAdapter for ExtollAdapter<E> {
     }
 
     unsafe fn write(&mut self, to: usize, work: &RmaWork) -> Result<bool> {
-        if self.is_closed || self.commands.len() >= BUT_MARKS {
-            return Ok(false);
-        }
-        let bytes = self.bytes(work)?;
         // SAFETY: the caller's promise.
-        unsafe { self.engines.put(to, bytes) }.map_err(Broken)?;
-        self.commands.push(Command { id: work.id, peer: to, end: None, len: work.len, word: None });
-        Ok(true)
+        unsafe { self.begin(to, work, false) }
     }
 
     unsafe fn read(&mut self, from: usize, work: &RmaWork) -> Result<bool> {
-        if self.is_closed || self.commands.len() >= BUT_MARKS {
-            return Ok(false);
-        }
-        let bytes = self.bytes(work)?;
         // SAFETY: the caller's promise.
-        unsafe { self.engines.get(from, bytes) }.map_err(Broken)?;
-        self.commands.push(Command {
-            id: work.id,
-            peer: from,
-            end: Some(bytes.here + work.len as u64),
-            len: work.len,
-            word: None,
-        });
-        Ok(true)
+        unsafe { self.begin(from, work, true) }
     }
 
     fn mark(&mut self, peer: usize, id: u64) -> Result<bool> {
@@ -197,17 +191,12 @@ impl<E: Engines> RmaAdapter for ExtollAdapter<E> {
         self.engines.go_on();
         done.append(&mut self.refused);
         for _ in 0..COMMANDS {
-            let (of, why) = match self.engines.notification().map_err(Broken)? {
-                None => break,
-                Some(Notification::Left { to }) => (RefusedCommand::Put { to }, None),
-                Some(Notification::Came { end }) => (RefusedCommand::Get { end }, None),
-                Some(Notification::Refused { of, why }) => (of, Some(why)),
-            };
+            let Some(Notification { of, refused }) = self.engines.notification().map_err(Broken)? else { break };
             let Command { id, peer, len, .. } = match of {
-                RefusedCommand::Put { to } => self.ended(|command| command.end.is_none() && command.peer == to),
-                RefusedCommand::Get { end } => self.ended(|command| command.end == Some(end)),
+                NotedCommand::Put { to } => self.ended(|command| command.end.is_none() && command.peer == to),
+                NotedCommand::Get { end } => self.ended(|command| command.end == Some(end)),
             }?;
-            done.push(match why {
+            done.push(match refused {
                 None => RmaDone::Ends { id, len },
                 Some(why) => RmaDone::Fails { id: Some(id), peer: Some(peer), why },
             });

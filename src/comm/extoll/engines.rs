@@ -10,25 +10,24 @@ pub(super) const PACKET: usize = 56;
 /// Bytes of the longest command of RMA.
 pub(super) const LONGEST_COMMAND: usize = 8 << 20;
 
-/// What the queue of notifications says.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Notification {
-    /// The oldest put to a peer of which this was not said has left (of the requester).
-    Left { to: usize },
-    /// What a get brings is here, up to this network address: a long one comes in packets, and the last one tells (of the completer).
-    Came { end: u64 },
-    /// The oldest put to a peer, or the get up to an address, was refused.
-    Refused { of: RefusedCommand, why: String },
-}
-
-/// See [`Notification::Refused`].
+/// A command of which a notification tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum RefusedCommand {
+pub(super) enum NotedCommand {
+    /// The oldest put to a peer that has not left (notification of the requester).
     Put { to: usize },
+    /// The get whose last byte is in front of this network address here: a long one comes in packets, and the last one tells (of the completer).
     Get { end: u64 },
 }
 
-/// One side of a command.
+/// An entry of the queue of notifications.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Notification {
+    pub(super) of: NotedCommand,
+    /// Why the command was refused, if it was.
+    pub(super) refused: Option<String>,
+}
+
+/// The bytes of a command.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CommandBytes {
     /// Network addresses here and at the peer.

@@ -11,7 +11,7 @@
 //! # Order and ends
 //!
 //! Commands of RMA to one node keep their order, and packets of VELO do; the two engines know nothing of each other. A put tells its origin only that
-//! it has left. A get of eight bytes behind it tells that it has landed. The end of a get is known by the address of its last byte.
+//! it has left. A get of eight bytes follows the puts, and when it has ended they have landed. A notification names a get by the address of its last byte.
 //!
 //! # What ran
 //!

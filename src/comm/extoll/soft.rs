@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use super::engines::{CommandBytes, Engines, LONGEST_COMMAND, Notification, PACKET, RefusedCommand};
+use super::engines::{CommandBytes, Engines, LONGEST_COMMAND, NotedCommand, Notification, PACKET};
 use crate::comm::{
     kit::{mutex::Mutex, random::Random},
     rma::adapter::RmaAccess,
@@ -149,15 +149,14 @@ impl Engines for SoftEngines {
             let peer = self.commands[self.random.below(self.commands.len())].peer;
             let Some(at) = self.commands.iter().position(|command| command.peer == peer) else { return };
             let SoftCommand { number, end, .. } = self.commands[at];
-            let notification = match (self.port.test(number), end) {
-                (Moved::NotYet, _) => continue,
-                (Moved::Well, None) => Notification::Left { to: peer },
-                (Moved::Well, Some(end)) => Notification::Came { end },
-                (Moved::Failed(why), None) => Notification::Refused { of: RefusedCommand::Put { to: peer }, why },
-                (Moved::Failed(why), Some(end)) => Notification::Refused { of: RefusedCommand::Get { end }, why },
+            let refused = match self.port.test(number) {
+                Moved::NotYet => continue,
+                Moved::Well => None,
+                Moved::Failed(why) => Some(why),
             };
+            let of = end.map_or(NotedCommand::Put { to: peer }, |end| NotedCommand::Get { end });
             self.commands.remove(at);
-            self.notifications.push_back(notification);
+            self.notifications.push_back(Notification { of, refused });
             if self.commands.is_empty() {
                 return;
             }

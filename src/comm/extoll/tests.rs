@@ -1,7 +1,5 @@
 //! Wires of EXTOLL over the software engines, all driven by one thread.
 
-use std::sync::Arc;
-
 use super::{
     adapter::ExtollAdapter,
     packets::VeloPackets,
@@ -10,23 +8,16 @@ use super::{
 use crate::comm::{
     am::{
         frame::RecordKind,
-        wire::{Arrival, Broken, Class, OneSided, Opened, Piece, Wire},
+        wire::{Arrival, Class, OneSided, Opened, Piece, Wire},
     },
     kit::random::Random,
-    rma::wire::{RmaSettings, RmaWire},
-    start::devices::directory::Directory,
+    rma::wire::RmaWire,
+    testing::wires::{self, outside_is_refused},
 };
 
-type SoftWire = RmaWire<ExtollAdapter<SoftEngines>, VeloPackets>;
-
-fn wires(seed: u64, ranks: usize) -> Vec<SoftWire> {
-    let (nodes, directory) = (SoftNodes::new(seed), Arc::new(Directory::shared(ranks).unwrap()));
-    let wire = |rank| {
-        let adapter = ExtollAdapter::new(SoftEngines::open(&nodes, rank)).unwrap();
-        let settings = RmaSettings { rank, may_give_up: false, silence: None };
-        RmaWire::new(adapter, VeloPackets::new(ranks), directory.clone(), settings).unwrap()
-    };
-    (0..ranks).map(wire).collect()
+fn wires(seed: u64, ranks: usize) -> Vec<RmaWire<ExtollAdapter<SoftEngines>, VeloPackets>> {
+    let nodes = SoftNodes::new(seed);
+    wires::wires(ranks, |rank| (ExtollAdapter::new(SoftEngines::open(&nodes, rank)).unwrap(), VeloPackets::new(ranks)))
 }
 
 /// Frames of all lengths from everybody to everybody, with packets that are late and mailboxes that are full.
@@ -66,32 +57,10 @@ fn frames_arrive_whole_and_in_their_order() {
     }
 }
 
-/// Memory at a peer is written; memory that is not open there is not, and the job ends with the rank's number.
 #[test]
 fn what_is_outside_of_open_memory_is_refused_with_the_rank() {
-    let mut wires = wires(1, 2);
-    let mut memory = vec![0_u8; 256];
-    // SAFETY: the vector outlives the wires.
-    let Opened { address, key, .. } = unsafe { wires[1].one_sided().unwrap().open(memory.as_mut_ptr(), 128) }.unwrap();
-    let bytes = [7_u8; 64];
-    let mut write = |there: u64, len: usize| {
-        let piece = Piece { there: address + there, key, here: bytes.as_ptr().cast_mut(), len };
-        // SAFETY: bytes of this test.
-        assert_eq!(unsafe { wires[0].write(1, &[piece]) }.unwrap(), 1);
-        let start = std::time::Instant::now();
-        while start.elapsed().as_secs() < 10 {
-            if wires[0].have_ended(1)? {
-                return Ok(());
-            }
-        }
-        Err(Broken("it does not end".to_owned()))
-    };
-    write(3, 41).unwrap();
-    let refused = write(100, 40).unwrap_err();
-    assert!(refused.0.contains("rank 1 cannot be reached: 40 bytes at"), "{}", refused.0);
-    drop(wires);
-    assert!(memory[3..44].iter().all(|&byte| byte == 7));
-    assert!(memory[..3].iter().chain(&memory[44..]).all(|&byte| byte == 0));
+    let refused = outside_is_refused(wires(1, 2));
+    assert!(refused.contains("40 bytes at 0x"), "{refused}");
 }
 
 /// Words go from one rank to places of several others, each from memory that is used again as soon as its put has left.

@@ -11,7 +11,7 @@ use crate::comm::{
     start::devices::directory::Words,
 };
 
-/// Works under way, of a rank in a job of so many: a constant and a step for each doubling (ARMCI-Gemini §III-B1).
+/// The most works under way at a time: a constant, and a step each time that the number of ranks doubles (ARMCI-Gemini §III-B1).
 const WINDOW: usize = 32;
 const WINDOW_STEP: usize = 16;
 

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     comm::{
-        am::wire::{Class, Key, Result},
+        am::wire::{Broken, Class, Key, Result},
         kit::{peers::Peers, slots::Slots},
         protocol::mailbox::{MailboxReader, MailboxWriter, half_of, numbered, place, words_of},
         rma::{
@@ -207,7 +207,7 @@ impl Mailboxes {
             let (start, len) = block.memory();
             // SAFETY: freed behind the adapter.
             let region = unsafe { adapter.register(start, len, RmaAccess::Remote) };
-            self.blocks.push((block, region.map_err(crate::comm::am::wire::Broken)?));
+            self.blocks.push((block, region.map_err(Broken)?));
         }
         self.made += 1;
         let contact = self.contacts.meet(peer);

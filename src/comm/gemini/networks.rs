@@ -5,19 +5,12 @@
 //! | `gemini:soft` | threads | software devices on one fabric, with strict ordering |
 //! | `gemini:relaxed` | threads | the same, whose writes land later |
 
-use std::sync::Arc;
-
 use super::{adapter::GeminiAdapter, mailboxes::Mailboxes, soft::SoftDmapp};
 use crate::{
     comm::{
-        node::Member,
         rma::wire::{RmaSettings, RmaWire},
         soft::fabric::{MovingFabric, MovingRules},
-        start::{
-            Body, Named, Ranks, Variant,
-            devices::{self, Cluster, Devices, Opened, directory::Words},
-            settings::Settings,
-        },
+        start::{Body, Named, Ranks, Variant, devices, settings::Settings},
     },
     error::Error,
 };
@@ -34,46 +27,20 @@ pub(in crate::comm) const NETWORK: Named = Named {
 };
 
 fn run_strict(settings: &Settings, body: &Body<'_>) -> Result<(), Error> {
-    devices::run_threads(&SoftGemini(MovingFabric::new(MovingRules::Strict, settings.seed)), settings, body)
+    run(MovingRules::Strict, settings, body)
 }
 
 fn run_relaxed(settings: &Settings, body: &Body<'_>) -> Result<(), Error> {
-    devices::run_threads(&SoftGemini(MovingFabric::new(MovingRules::Relaxed, settings.seed)), settings, body)
+    run(MovingRules::Relaxed, settings, body)
 }
 
-/// Devices on one fabric.
-struct SoftGemini(Arc<MovingFabric>);
-
-impl Devices for SoftGemini {
-    type Device = OpenedDmapp;
-
-    fn check(&self) -> Result<(), Error> {
-        Ok(())
-    }
-
-    fn open(&self, local: usize) -> Result<OpenedDmapp, Error> {
-        // The ranks of a job of threads are on one machine.
-        Ok(OpenedDmapp(SoftDmapp::open(&self.0, local)))
-    }
-}
-
-/// A device that its rank has opened.
-struct OpenedDmapp(SoftDmapp);
-
-impl Opened for OpenedDmapp {
-    type Wire = RmaWire<GeminiAdapter<SoftDmapp>, Mailboxes>;
-
-    /// Threads find each other without a launcher.
-    fn address(&self) -> Words {
-        Words::default()
-    }
-
-    fn wire(self, cluster: &Cluster, settings: &Settings, member: &Member) -> Result<Self::Wire, Error> {
+fn run(rules: MovingRules, settings: &Settings, body: &Body<'_>) -> Result<(), Error> {
+    let fabric = MovingFabric::new(rules, settings.seed);
+    devices::run_threads(settings, body, |cluster, member| {
         let fail = |why: String| Error::Launch(format!("GA_NETWORK=gemini: {why}"));
         let (rank, ranks) = (member.topology().rank(), member.topology().size());
-        let mut adapter = GeminiAdapter::new(self.0, ranks);
+        let mut adapter = GeminiAdapter::new(SoftDmapp::open(&fabric, rank), ranks);
         let mailboxes = Mailboxes::new(&mut adapter, rank, ranks).map_err(fail)?;
-        let settings = RmaSettings { rank, may_give_up: settings.may_give_up(), silence: settings.silence };
-        RmaWire::new(adapter, mailboxes, cluster.directory.clone(), settings).map_err(fail)
-    }
+        RmaWire::new(adapter, mailboxes, cluster.directory.clone(), RmaSettings::of(settings, member)).map_err(fail)
+    })
 }

@@ -1,17 +1,15 @@
 //! Wires of Gemini over the software device, all driven by one thread.
 
-use std::sync::Arc;
-
 use super::{adapter::GeminiAdapter, mailboxes::Mailboxes, soft::SoftDmapp};
 use crate::comm::{
     am::{
         frame::RecordKind,
-        wire::{Arrival, Broken, Class, OneSided, Opened, Piece, Wire},
+        wire::{Arrival, Class, Wire},
     },
     kit::random::Random,
-    rma::wire::{RmaSettings, RmaWire},
+    rma::wire::RmaWire,
     soft::fabric::{MovingFabric, MovingRules},
-    start::devices::directory::Directory,
+    testing::wires::{self, outside_is_refused},
 };
 
 const RULES: [MovingRules; 2] = [MovingRules::Strict, MovingRules::Relaxed];
@@ -19,14 +17,12 @@ const RULES: [MovingRules; 2] = [MovingRules::Strict, MovingRules::Relaxed];
 type SoftWire = RmaWire<GeminiAdapter<SoftDmapp>, Mailboxes>;
 
 fn wires(rules: MovingRules, seed: u64, ranks: usize) -> Vec<SoftWire> {
-    let (fabric, directory) = (MovingFabric::new(rules, seed), Arc::new(Directory::shared(ranks).unwrap()));
-    let wire = |rank| {
+    let fabric = MovingFabric::new(rules, seed);
+    wires::wires(ranks, |rank| {
         let mut adapter = GeminiAdapter::new(SoftDmapp::open(&fabric, rank), ranks);
         let mailboxes = Mailboxes::new(&mut adapter, rank, ranks).unwrap();
-        let settings = RmaSettings { rank, may_give_up: false, silence: None };
-        RmaWire::new(adapter, mailboxes, directory.clone(), settings).unwrap()
-    };
-    (0..ranks).map(wire).collect()
+        (adapter, mailboxes)
+    })
 }
 
 /// Sends a frame that holds a number some times. False if there is no room.
@@ -86,30 +82,10 @@ fn more_ranks_than_cards_meet_at_one_door() {
     }
 }
 
-/// Memory at a peer is written and read; memory that is not open there is not.
 #[test]
 fn what_is_outside_of_open_memory_is_refused_with_the_rank() {
     for rules in RULES {
-        let mut wires = wires(rules, 1, 2);
-        let mut memory = vec![0_u8; 256];
-        // SAFETY: the vector outlives the wires.
-        let Opened { address, key, .. } = unsafe { wires[1].one_sided().unwrap().open(memory.as_mut_ptr(), 128) }.unwrap();
-        let bytes = [7_u8; 64];
-        let mut write = |there: u64, len: usize| {
-            let piece = Piece { there: address + there, key, here: bytes.as_ptr().cast_mut(), len };
-            // SAFETY: bytes of this test.
-            assert_eq!(unsafe { wires[0].write(1, &[piece]) }.unwrap(), 1);
-            for _ in 0..10_000 {
-                if wires[0].have_ended(1)? {
-                    return Ok(true);
-                }
-            }
-            Ok::<_, Broken>(false)
-        };
-        assert!(write(3, 41).unwrap());
-        assert!(!write(100, 40).unwrap_or(false), "a write that is refused ends never, or the job does");
-        drop(wires);
-        assert!(memory[3..44].iter().all(|&byte| byte == 7), "{rules:?}");
-        assert!(memory[..3].iter().chain(&memory[44..]).all(|&byte| byte == 0), "{rules:?}");
+        let refused = outside_is_refused(wires(rules, 1, 2));
+        assert!(refused.contains("bytes at 0x"), "{refused}");
     }
 }

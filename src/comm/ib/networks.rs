@@ -24,7 +24,7 @@ use crate::{
         soft::{Adapters, Cables},
         start::{
             Body, NO_DEVICE, Named, Ranks, Variant,
-            devices::{self, Cluster, Devices},
+            devices::{self, Cluster, Devices, Opened},
             modelled::Wiring,
             settings::Settings,
         },
@@ -74,11 +74,14 @@ fn run_adapters(settings: &Settings, body: &Body<'_>) -> Result<(), Error> {
 }
 
 fn run_threads(settings: &Settings, body: &Body<'_>) -> Result<(), Error> {
-    devices::run_threads(&Software::Threads(SoftFabric::new(rules(settings))), settings, body)
+    let fabric = SoftFabric::new(rules(settings));
+    devices::run_threads(settings, body, |cluster, member| {
+        OpenedDevice(fabric.open(DEPTHS).map_err(fail)?).wire(cluster, settings, member)
+    })
 }
 
 fn run_processes(settings: &Settings, body: &Body<'_>) -> Result<(), Error> {
-    devices::run_processes(&Software::Processes(rules(settings)), settings, body)
+    devices::run_processes(&Sockets(rules(settings)), settings, body)
 }
 
 /// Joins the ranks of a job in virtual time by cables.
@@ -110,13 +113,10 @@ impl Devices for Ports {
     }
 }
 
-/// Devices that are on one fabric, or reach each other by sockets.
-enum Software {
-    Threads(SoftFabric),
-    Processes(Rules),
-}
+/// Devices that reach each other by sockets.
+struct Sockets(Rules);
 
-impl Devices for Software {
+impl Devices for Sockets {
     type Device = OpenedDevice<SoftDevice>;
 
     fn check(&self) -> Result<(), Error> {
@@ -124,15 +124,8 @@ impl Devices for Software {
     }
 
     fn open(&self, _: usize) -> Result<OpenedDevice<SoftDevice>, Error> {
-        match self {
-            Software::Threads(fabric) => fabric.open(DEPTHS),
-            Software::Processes(rules) => {
-                let numbers = random::secret().map_err(|error| Error::system("drawing the numbers of a device", error))?;
-                SoftFabric::open_far(numbers, *rules, DEPTHS)
-            }
-        }
-        .map(OpenedDevice)
-        .map_err(fail)
+        let numbers = random::secret().map_err(|error| Error::system("drawing the numbers of a device", error))?;
+        SoftFabric::open_far(numbers, self.0, DEPTHS).map(OpenedDevice).map_err(fail)
     }
 }
 

@@ -137,7 +137,6 @@ impl Opened for OpenedPort {
         let OpenedPort(mut adapter) = self;
         let (rank, ranks) = (member.topology().rank(), member.topology().size());
         let messages = Messages::new(&mut adapter, rank, ranks, cluster.token).map_err(fail)?;
-        let settings = RmaSettings { rank, may_give_up: settings.may_give_up(), silence: settings.silence };
-        RmaWire::new(adapter, messages, cluster.directory.clone(), settings).map_err(fail)
+        RmaWire::new(adapter, messages, cluster.directory.clone(), RmaSettings::of(settings, member)).map_err(fail)
     }
 }

@@ -18,7 +18,8 @@ use crate::comm::{
         wire::{Arrival, Broken, BulkId, Class, Ended, Limits, OneSided, OneSidedLimits, Result, Sleeper, Wire},
     },
     kit::peers::Peers,
-    start::devices::directory::Directory,
+    node::Member,
+    start::{devices::directory::Directory, settings::Settings},
 };
 
 /// Bytes of a copied piece.
@@ -51,6 +52,12 @@ pub(in crate::comm) struct RmaSettings {
     pub(in crate::comm) may_give_up: bool,
     /// A peer that does not answer for this long is lost.
     pub(in crate::comm) silence: Option<Duration>,
+}
+
+impl RmaSettings {
+    pub(in crate::comm) fn of(settings: &Settings, member: &Member) -> Self {
+        RmaSettings { rank: member.topology().rank(), may_give_up: settings.may_give_up(), silence: settings.silence }
+    }
 }
 
 /// The wire of a rank.

@@ -7,6 +7,8 @@ pub(in crate::comm) mod header;
 pub(crate) mod islands;
 pub(crate) mod post;
 pub(crate) mod watched;
+#[cfg(not(loom))]
+pub(in crate::comm) mod wires;
 
 use std::{
     fmt,

@@ -55,7 +55,7 @@ pub(in crate::comm) enum Move {
     Add(u64, *mut u8),
 }
 
-/// A work, and whether it has ended.
+/// The state of a work.
 #[derive(Debug)]
 pub(in crate::comm) enum Moved {
     NotYet,

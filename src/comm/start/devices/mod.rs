@@ -80,34 +80,47 @@ impl Cluster {
     }
 }
 
-/// Runs a body on the ranks of a job, as threads of this process.
-pub(in crate::comm) fn run_threads(devices: &impl Devices, settings: &Settings, body: &Body<'_>) -> Result<(), Error> {
-    run_here(devices, settings, body, threads::run)
+/// Runs a body on the ranks of a job, as threads of this process, over wires that `make` makes.
+pub(in crate::comm) fn run_threads<W: Wire + 'static>(
+    settings: &Settings,
+    body: &Body<'_>,
+    make: impl Fn(&Cluster, &Member) -> Result<W, Error> + Sync,
+) -> Result<(), Error> {
+    run_here(settings, body, threads::run, || Ok(()), make)
 }
 
 /// Runs a body on all ranks of this process's job, or as the rank that a launcher made of this process.
 pub(in crate::comm) fn run_processes(devices: &impl Devices, settings: &Settings, body: &Body<'_>) -> Result<(), Error> {
     match settings.launched {
         Some(started) => run_launched(devices, started, settings, body),
-        None => run_here(devices, settings, body, shared_memory::run),
+        None => {
+            let make = |cluster: &Cluster, member: &Member| {
+                let topology = member.topology();
+                devices.open(topology.local(topology.rank()))?.wire(cluster, settings, member)
+            };
+            run_here(settings, body, shared_memory::run, || devices.check(), make)
+        }
     }
 }
 
 /// Starts the ranks of this process, each with the function that it is given.
 type Start = fn(&Settings, &(dyn Fn(Member) -> Result<(), String> + Sync)) -> Result<(), Error>;
 
-fn run_here(devices: &impl Devices, settings: &Settings, body: &Body<'_>, start: Start) -> Result<(), Error> {
+fn run_here<W: Wire + 'static>(
+    settings: &Settings,
+    body: &Body<'_>,
+    start: Start,
+    check: impl Fn() -> Result<(), Error>,
+    make: impl Fn(&Cluster, &Member) -> Result<W, Error> + Sync,
+) -> Result<(), Error> {
     check_connections(settings)?;
     let [a, b] = random::secret().map_err(|error| Error::system("drawing the token of the job", error))?;
     let cluster = Cluster::new(settings, u128::from(a) << 64 | u128::from(b))?;
     if !settings.topology(0).is_all_mapped() {
-        devices.check()?;
+        check()?;
     }
     start(settings, &|member| {
-        let wire = |member: &Member| {
-            let topology = member.topology();
-            wire(devices.open(topology.local(topology.rank()))?, &cluster, settings, member)
-        };
+        let wire = |member: &Member| fits(member.topology()).and_then(|()| make(&cluster, member));
         one_machine::rank_over(settings, member, body, wire, None)
     })
 }
@@ -134,14 +147,18 @@ pub(in crate::comm) fn wire<D: Opened>(
     settings: &Settings,
     member: &Member,
 ) -> Result<D::Wire, Error> {
-    let topology = member.topology();
+    fits(member.topology())?;
+    device.wire(cluster, settings, member)
+}
+
+/// Refuses a node of more ranks than its first one can answer for.
+fn fits(topology: &Topology) -> Result<(), Error> {
     route::fits(topology).map_err(|most| {
         Error::Launch(format!(
             "this node has {} ranks, and its first rank answers for at most {most}; cut it into smaller nodes (GA_RANKS_PER_NODE)",
             topology.ranks_here()
         ))
-    })?;
-    device.wire(cluster, settings, member)
+    })
 }
 
 /// Opens the device of a rank. Every rank learns if one could not, and then no rank starts. Returns none where all share memory.

@@ -190,7 +190,7 @@ fn modelled() {
             println!("{ranks:6} {each:10} {:7.1}", start.elapsed().as_secs_f64());
             assert!(each <= allowed, "{each} bytes with {ranks} ranks, and {allowed} are allowed");
         };
-        let launch = Launch::new().network("simulated:gemini").ranks(ranks).heap(1 << 22);
+        let launch = Launch::new().network("simulated:gemini-ports").ranks(ranks).heap(1 << 22);
         let body = |job: &Job| {
             with_neighbors(job, || {
                 (job.rank() == 0).then(|| look(job));

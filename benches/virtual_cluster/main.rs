@@ -34,7 +34,7 @@ fn main() -> Result<(), Error> {
     // Words after `--` choose the lines that contain them all.
     let words: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
     let is_chosen = |line: &str| words.iter().all(|word| line.split(' ').any(|part| part == word));
-    for network in ["simulated:infiniband", "simulated:gemini"] {
+    for network in ["simulated:infiniband", "simulated:gemini-ports"] {
         for ranks in [64, 1024] {
             for &(name, pattern) in PATTERNS {
                 let machine = network.rsplit(':').next().unwrap_or(network);
@@ -66,7 +66,7 @@ fn main() -> Result<(), Error> {
         }
         forget_peak();
         let begin = Instant::now();
-        Launch::simulated(Machine::new("gemini")).ranks(ranks).heap(1 << 20).run(|job| {
+        Launch::simulated(Machine::new("gemini-ports")).ranks(ranks).heap(1 << 20).run(|job| {
             let array = GlobalArray::<f64, Ix1>::builder(job, [job.size()]).zeros().create()?;
             array.store([job.rank()], 1.0)?;
             job.sync()

@@ -17,12 +17,13 @@
 //!
 //! | network | a model of |
 //! |---|---|
-//! | `simulated:gemini` | a Cray XE6: Gemini, a 3-D torus, 24 ranks on a node |
+//! | `simulated:gemini` | a Cray XE6, a 3-D torus, 24 ranks on a node; between nodes the code of the network `gemini` runs as it is |
 //! | `simulated:infiniband` | a cluster with InfiniBand HDR100, a fat tree, 64 ranks on a node |
-//! | `simulated:extoll` | nodes with EXTOLL, a 3-D torus, 4 ranks on a node |
+//! | `simulated:extoll` | nodes with EXTOLL, a 3-D torus, 4 ranks on a node; between nodes the code of the network `extoll` |
 //! | `simulated:bluegene` | an IBM Blue Gene/P, a 3-D torus, 4 ranks on a node |
 //! | `simulated:loopback` | ranks of one machine that use MPI over TCP, whose processors move the messages |
-//! | `simulated:ib` | "Chinook" at PNNL, a fat tree, 8 ranks on a node; between nodes the code of the network `ib` runs as it is |
+//! | `simulated:ib` | "Chinook" at PNNL, a fat tree, 8 ranks on a node; between nodes the code of the network `ib` |
+//! | `simulated:gemini-ports`, `simulated:extoll-ports` | the same machines, on which the model carries out each operation: faster, for many ranks |
 //! | `simulated:my-machine.toml` | your own |
 //!
 //! `GA_RANKS_PER_NODE` sets another number of ranks on a node. In a program, [`Launch::simulated`](crate::Launch::simulated) takes the
@@ -48,9 +49,10 @@
 //!
 //! # A network of its own code
 //!
-//! On most of these machines the model carries out each operation. A machine with a part `[agents]` only carries messages, and the code of
-//! `ib` runs on it: connections on demand, frames of small operations, puts and gets past the processor of their target, the agent of each node
-//! that answers for its ranks. `simulated:ib` is such a machine. It shows what a program costs over `ib` on many nodes, and how many connections it takes:
+//! On some of these machines the model carries out each operation. A machine with a part `[agents]` only carries messages, and the code of
+//! the network that `code` names runs on it: frames of small operations, puts and gets past the processor of their target, mailboxes of
+//! `gemini`, packets of `extoll`, and with `ib` connections on demand and the agent of each node that answers for its ranks. `simulated:ib`
+//! shows what a program costs over `ib` on many nodes, and how many connections it takes:
 //!
 //! ```text
 //! GA_NETWORK=simulated:ib GA_RANKS=256 GA_CONNECTIONS=16 GA_STATS=1 my-program

@@ -107,7 +107,7 @@ impl Simulation<'_> {
     /// ```
     /// use global_arrays::{prelude::*, simulation::{Computing, Machine, Work}};
     /// # fn main() -> Result<(), Error> {
-    /// Launch::simulated(Machine::new("gemini").computing(Computing::Skip)).ranks(4).run(|job| {
+    /// Launch::simulated(Machine::new("gemini-ports").computing(Computing::Skip)).ranks(4).run(|job| {
     ///     let n = 100_000; // 80 GB
     ///     let a = GlobalArray::<f64, Ix2>::builder(job, [n, n]).hollow().create()?;
     ///     let row = a.get(s![job.rank(), ..])?; // takes the time of 800 kB

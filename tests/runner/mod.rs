@@ -105,6 +105,8 @@ pub(crate) fn networks() -> Vec<&'static str> {
         all.extend([
             "simulated:gemini:nodes_of_1",
             "simulated:extoll:nodes_of_3",
+            "simulated:gemini-ports:nodes_of_1",
+            "simulated:extoll-ports:nodes_of_3",
             "simulated:bluegene:nodes_of_2",
             "simulated:loopback:nodes_of_1",
         ]);
@@ -122,7 +124,8 @@ pub(crate) fn networks() -> Vec<&'static str> {
         ]);
         all.extend(["gemini:soft+hidden", "gemini:soft:nodes_of_2", "gemini:relaxed:nodes_of_3", "extoll:soft:nodes_of_2"]);
     } else {
-        all.extend([OVER_SOCKETS, IN_VIRTUAL_TIME, OVER_LIBFABRIC]);
+        all.extend([OVER_SOCKETS, OVER_LIBFABRIC]);
+        all.extend(IN_VIRTUAL_TIME);
     }
     all.extend([OVER_GEMINI, OVER_EXTOLL]);
     all
@@ -131,8 +134,9 @@ pub(crate) fn networks() -> Vec<&'static str> {
 /// Processes with software devices of InfiniBand. Each message is a turn of another process, so the standard tier has few ranks.
 pub(crate) const OVER_SOCKETS: &str = "ib:sockets:nodes_of_2";
 
-/// The protocols of InfiniBand in virtual time: each message is some turns and events.
-pub(crate) const IN_VIRTUAL_TIME: &str = "simulated:ib:nodes_of_2";
+/// The protocols of networks in virtual time: each message is some turns and events.
+pub(crate) const IN_VIRTUAL_TIME: [&str; 3] =
+    ["simulated:ib:nodes_of_2", "simulated:gemini:nodes_of_2", "simulated:extoll:nodes_of_2"];
 
 /// libfabric over TCP, whose ranks make progress by looking.
 pub(crate) const OVER_LIBFABRIC: &str = "ofi:tcp;ofi_rxm+hidden";
@@ -149,7 +153,8 @@ pub(crate) fn ranks(network: &str, own: &[usize]) -> Vec<usize> {
     let usual = || match network {
         _ if long() || are_named() => own.to_vec(),
         OVER_LIBFABRIC | OVER_GEMINI | OVER_EXTOLL => vec![2],
-        OVER_SOCKETS | IN_VIRTUAL_TIME => vec![3],
+        OVER_SOCKETS => vec![3],
+        network if IN_VIRTUAL_TIME.contains(&network) => vec![3],
         _ => own.to_vec(),
     };
     env::var(NUMBERS).map_or_else(|_| usual(), named)

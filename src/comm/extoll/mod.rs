@@ -6,7 +6,7 @@
 //! | `engines` | the calls of `velo2` and `rma2` that are used |
 //! | `adapter` | RMA as an adapter |
 //! | `packets` | frames as packets of VELO |
-//! | `soft` | both engines without an adapter, over the threads of one process |
+//! | `soft` | both engines without an adapter, over the ranks of one process |
 //!
 //! # Order and ends
 //!
@@ -15,7 +15,7 @@
 //!
 //! # What ran
 //!
-//! All of it over the software device. Nothing over EXTOLL: the source of `libvelo2` is not public, and no simulator exists.
+//! All of it over the software device, and in virtual time on a model of the adapter. Nothing over EXTOLL: the source of `libvelo2` is not public, and no simulator exists.
 //!
 //! # Known limits
 //!

@@ -1,33 +1,58 @@
-//! The networks of EXTOLL: what their ranks drive. `extoll:soft` has threads, with software engines of one fabric.
+//! The networks of EXTOLL: what their ranks drive.
+//!
+//! | network | ranks | devices |
+//! |---|---|---|
+//! | `extoll:soft` | threads | software engines on one fabric |
+//! | `simulated:extoll` | ranks in virtual time | software engines on modelled cables |
 
-use super::{
-    adapter::ExtollAdapter,
-    packets::VeloPackets,
-    soft::{SoftEngines, SoftNodes},
-};
+use std::sync::Arc;
+
+use super::{adapter::ExtollAdapter, packets::VeloPackets, soft::SoftEngines};
 use crate::{
     comm::{
+        node::Member,
         rma::wire::{RmaSettings, RmaWire},
-        start::{Body, Named, Ranks, Variant, devices, settings::Settings},
+        soft::{
+            Cables,
+            fabric::{MovingFabric, MovingRules},
+        },
+        start::{
+            Body, Named, Ranks, Variant,
+            devices::{self, Cluster},
+            modelled::{Modelled, Wiring},
+            settings::Settings,
+        },
     },
     error::Error,
 };
+
+/// The wire of software engines.
+type EnginesWire = RmaWire<ExtollAdapter<SoftEngines>, VeloPackets>;
 
 /// EXTOLL.
 pub(in crate::comm) const NETWORK: Named = Named {
     name: "extoll",
     variants: &[Variant { devices: &["soft"], ranks: Ranks::Threads, threads: 1, run }],
     options: &[],
-    modelled: None,
+    modelled: Some(Modelled { join, in_order: true }),
 };
 
 fn run(settings: &Settings, body: &Body<'_>) -> Result<(), Error> {
-    let nodes = SoftNodes::new(settings.seed);
-    devices::run_threads(settings, body, |cluster, member| {
-        let fail = |why: String| Error::Launch(format!("GA_NETWORK=extoll: {why}"));
-        let (rank, ranks) = (member.topology().rank(), member.topology().size());
-        let adapter = ExtollAdapter::new(SoftEngines::open(&nodes, rank)).map_err(fail)?;
-        let packets = VeloPackets::new(ranks);
-        RmaWire::new(adapter, packets, cluster.directory.clone(), RmaSettings::of(settings, member)).map_err(fail)
+    let fabric = MovingFabric::new(MovingRules::InOrder, settings.seed);
+    devices::run_threads(settings, body, |cluster, member| wire(&fabric, cluster, RmaSettings::of(settings, member), member))
+}
+
+fn join(settings: &Settings, cables: Arc<dyn Cables>) -> Result<Wiring, Error> {
+    let fabric = MovingFabric::on_cables(MovingRules::InOrder, settings.seed, cables.clone());
+    Wiring::new(settings, cables, fabric.clone(), move |cluster, settings, member, time| {
+        wire(&fabric, cluster, RmaSettings { time: Some(time), ..RmaSettings::of(settings, member) }, member)
     })
+}
+
+/// The wire of a rank.
+fn wire(fabric: &Arc<MovingFabric>, cluster: &Cluster, settings: RmaSettings, member: &Member) -> Result<EnginesWire, Error> {
+    let fail = |why: String| Error::Launch(format!("GA_NETWORK=extoll: {why}"));
+    let (rank, ranks) = (member.topology().rank(), member.topology().size());
+    let adapter = ExtollAdapter::new(SoftEngines::open(fabric, rank)).map_err(fail)?;
+    RmaWire::new(adapter, VeloPackets::new(ranks), cluster.directory.clone(), settings).map_err(fail)
 }

@@ -20,7 +20,7 @@ const HEADER: usize = 8;
 /// Bytes of a frame.
 const FRAME: usize = 2048;
 
-/// Packets that are taken at a look.
+/// Frames that wait for their receipt before no more packets are taken.
 const TOGETHER: usize = 64;
 
 /// What goes between this rank and another.
@@ -74,7 +74,7 @@ impl VeloPackets {
     /// Takes packets that have come.
     fn take_packets(&mut self, adapter: &mut ExtollAdapter<impl Engines>) -> Result<()> {
         let mut packet = [0; PACKET];
-        for _ in 0..TOGETHER {
+        while self.arrived.len() < TOGETHER {
             let Some((from, len)) = adapter.receive(&mut packet) else { break };
             if from >= self.ranks {
                 continue;

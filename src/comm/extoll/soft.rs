@@ -1,39 +1,15 @@
-//! VELO and RMA without an adapter, over the threads of one process. They refuse wrong ranges and lengths.
+//! VELO and RMA without an adapter, over the ranks of one process. They refuse wrong ranges and lengths.
 
-use std::{
-    collections::{BTreeMap, VecDeque},
-    sync::Arc,
-};
+use std::{collections::VecDeque, sync::Arc};
 
 use super::engines::{CommandBytes, Engines, LONGEST_COMMAND, NotedCommand, Notification, PACKET};
 use crate::comm::{
-    kit::{mutex::Mutex, random::Random},
     rma::adapter::RmaAccess,
-    soft::fabric::{Move, Moved, MovingFabric, MovingPort, MovingRules},
+    soft::fabric::{Move, Moved, MovingFabric, MovingPort},
 };
 
 /// Notifications that a queue holds.
 const NOTIFICATIONS: usize = 16 << 10;
-
-/// Packets that a mailbox holds.
-const MAILBOX: usize = 128;
-
-/// A packet, and its sender.
-type VeloPacket = (usize, Vec<u8>);
-
-/// Nodes that reach each other.
-#[derive(Debug)]
-pub(super) struct SoftNodes {
-    memory: Arc<MovingFabric>,
-    mailboxes: Mutex<BTreeMap<usize, VecDeque<VeloPacket>>>,
-    seed: u64,
-}
-
-impl SoftNodes {
-    pub(super) fn new(seed: u64) -> Arc<Self> {
-        Arc::new(SoftNodes { memory: MovingFabric::new(MovingRules::InOrder, seed), mailboxes: Mutex::default(), seed })
-    }
-}
 
 /// A command: its number, its peer, and where what a get brings ends.
 #[derive(Clone, Copy, Debug)]
@@ -46,9 +22,7 @@ struct SoftCommand {
 /// The engines of a rank.
 #[derive(Debug)]
 pub(super) struct SoftEngines {
-    nodes: Arc<SoftNodes>,
     rank: usize,
-    random: Random,
     port: MovingPort,
     /// Commands under way.
     commands: Vec<SoftCommand>,
@@ -56,16 +30,9 @@ pub(super) struct SoftEngines {
 }
 
 impl SoftEngines {
-    pub(super) fn open(nodes: &Arc<SoftNodes>, rank: usize) -> Self {
-        nodes.mailboxes.lock().insert(rank, VecDeque::new());
-        SoftEngines {
-            nodes: nodes.clone(),
-            rank,
-            random: Random::new(nodes.seed.wrapping_add(1000 + rank as u64)),
-            port: nodes.memory.open(rank),
-            commands: Vec::new(),
-            notifications: VecDeque::new(),
-        }
+    /// Opens those of a rank. The fabric keeps order.
+    pub(super) fn open(fabric: &Arc<MovingFabric>, rank: usize) -> Self {
+        SoftEngines { rank, port: fabric.open(rank), commands: Vec::new(), notifications: VecDeque::new() }
     }
 
     /// Memory here that a command names: it is registered.
@@ -123,48 +90,45 @@ impl Engines for SoftEngines {
         if packet.len() > PACKET {
             return Err(format!("a packet of {} bytes", packet.len()));
         }
-        let mut mailboxes = self.nodes.mailboxes.lock();
-        let mailbox = mailboxes.get_mut(&to).ok_or_else(|| format!("rank {to} has no mailbox"))?;
-        if mailbox.len() >= MAILBOX || self.random.below(16) == 0 {
-            return Ok(false);
-        }
-        mailbox.push_back((self.rank, packet.to_vec()));
-        Ok(true)
+        if self.port.is_late(16) { Ok(false) } else { self.port.send_packet(to, packet) }
     }
 
     fn receive(&mut self, packet: &mut [u8; PACKET]) -> Option<(usize, usize)> {
         // Packets may be late.
-        if self.random.below(4) == 0 {
+        if self.port.is_late(4) {
             return None;
         }
-        let (from, bytes) = self.nodes.mailboxes.lock().get_mut(&self.rank)?.pop_front()?;
+        let (from, bytes) = self.port.take_packet()?;
         packet[..bytes.len()].copy_from_slice(&bytes);
         Some((from, bytes.len()))
     }
 
     fn go_on(&mut self) {
         self.port.land_one();
-        // Of any peer the oldest.
-        for _ in 0..self.commands.len().min(4) {
-            let peer = self.commands[self.random.below(self.commands.len())].peer;
-            let Some(at) = self.commands.iter().position(|command| command.peer == peer) else { return };
-            let SoftCommand { number, end, .. } = self.commands[at];
+        if self.port.is_late(2) {
+            return;
+        }
+        // Those to a peer end in their order.
+        let mut waits = Vec::new();
+        self.commands.retain(|&SoftCommand { number, peer, end }| {
+            if waits.contains(&peer) {
+                return true;
+            }
             let refused = match self.port.test(number) {
-                Moved::NotYet => continue,
+                Moved::NotYet => {
+                    waits.push(peer);
+                    return true;
+                }
                 Moved::Well => None,
                 Moved::Failed(why) => Some(why),
             };
             let of = end.map_or(NotedCommand::Put { to: peer }, |end| NotedCommand::Get { end });
-            self.commands.remove(at);
             self.notifications.push_back(Notification { of, refused });
-            if self.commands.is_empty() {
-                return;
-            }
-        }
+            false
+        });
     }
 
     fn close(&mut self) {
         self.port.close();
-        self.nodes.mailboxes.lock().remove(&self.rank);
     }
 }

@@ -1,10 +1,6 @@
 //! Wires of EXTOLL over the software engines, all driven by one thread.
 
-use super::{
-    adapter::ExtollAdapter,
-    packets::VeloPackets,
-    soft::{SoftEngines, SoftNodes},
-};
+use super::{adapter::ExtollAdapter, packets::VeloPackets, soft::SoftEngines};
 use crate::comm::{
     am::{
         frame::RecordKind,
@@ -12,12 +8,13 @@ use crate::comm::{
     },
     kit::random::Random,
     rma::wire::RmaWire,
+    soft::fabric::{MovingFabric, MovingRules},
     testing::wires::{self, outside_is_refused},
 };
 
 fn wires(seed: u64, ranks: usize) -> Vec<RmaWire<ExtollAdapter<SoftEngines>, VeloPackets>> {
-    let nodes = SoftNodes::new(seed);
-    wires::wires(ranks, |rank| (ExtollAdapter::new(SoftEngines::open(&nodes, rank)).unwrap(), VeloPackets::new(ranks)))
+    let fabric = MovingFabric::new(MovingRules::InOrder, seed);
+    wires::wires(ranks, |rank| (ExtollAdapter::new(SoftEngines::open(&fabric, rank)).unwrap(), VeloPackets::new(ranks)))
 }
 
 /// Frames of all lengths from everybody to everybody, with packets that are late and mailboxes that are full.

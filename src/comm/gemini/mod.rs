@@ -6,7 +6,7 @@
 //! | `dmapp` | the calls of DMAPP that are used |
 //! | `adapter` | DMAPP as an adapter |
 //! | `mailboxes` | frames in mailboxes, which are made at first contact |
-//! | `soft` | DMAPP without an adapter, over the threads of one process |
+//! | `soft` | DMAPP without an adapter, over the ranks of one process |
 //!
 //! # Visible writes
 //!
@@ -15,7 +15,8 @@
 //!
 //! # What ran
 //!
-//! All of it over the software device, whose works overtake each other wherever the manual (S-2446) allows that. Nothing over DMAPP: no such machine
+//! All of it over the software device, whose works overtake each other wherever the manual (S-2446) allows that, and in virtual time on a model of
+//! the adapter. Nothing over DMAPP: no such machine
 //! runs any more, and no simulator of it exists.
 //!
 //! # Known limits

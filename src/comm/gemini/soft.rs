@@ -1,4 +1,4 @@
-//! DMAPP without an adapter, over the threads of one process. It refuses what DMAPP refuses.
+//! DMAPP without an adapter, over the ranks of one process. It refuses what DMAPP refuses.
 
 use std::sync::Arc;
 

@@ -17,15 +17,12 @@ use super::{
 };
 use crate::{
     comm::{
-        Network,
-        am::Am,
-        kit::random::{self, Random},
-        node::Member,
-        soft::{Adapters, Cables},
+        kit::random,
+        soft::Cables,
         start::{
             Body, NO_DEVICE, Named, Ranks, Variant,
-            devices::{self, Cluster, Devices, Opened},
-            modelled::Wiring,
+            devices::{self, Devices, Opened},
+            modelled::{Modelled, Wiring},
             settings::Settings,
         },
     },
@@ -48,7 +45,7 @@ pub(in crate::comm) const NETWORK: Named = Named {
         (LEVEL, "a service level, 0 to 15"),
         (CLASS, "a traffic class, 0 to 255"),
     ],
-    modelled: Some(modelled),
+    modelled: Some(Modelled { join, in_order: true }),
 };
 
 /// The ports that the ranks of a machine take in turns.
@@ -84,16 +81,12 @@ fn run_processes(settings: &Settings, body: &Body<'_>) -> Result<(), Error> {
     devices::run_processes(&Sockets(rules(settings)), settings, body)
 }
 
-/// Joins the ranks of a job in virtual time by cables.
-///
-/// # Errors
-/// What the system says.
-fn modelled(settings: &Settings, cables: Arc<dyn Cables>) -> Result<Box<dyn Wiring>, Error> {
-    devices::check_connections(settings)?;
-    // The same seed gives the same run. No stranger is in this process.
-    let token = Random::new(settings.seed).below(usize::MAX) as u128;
-    let cluster = Cluster::new(settings, token)?;
-    Ok(Box::new(Virtual { cluster, fabric: SoftFabric::on_cables(rules(settings), cables) }))
+fn join(settings: &Settings, cables: Arc<dyn Cables>) -> Result<Wiring, Error> {
+    let fabric = SoftFabric::on_cables(rules(settings), cables.clone());
+    Wiring::new(settings, cables, fabric.adapters(), move |cluster, settings, member, _| {
+        let device = fabric.open_of(Some(member.topology().rank()), DEPTHS).map_err(fail)?;
+        OpenedDevice(device).wire(cluster, settings, member)
+    })
 }
 
 /// What the user has chosen: one port or several, or the best one.
@@ -126,25 +119,6 @@ impl Devices for Sockets {
     fn open(&self, _: usize) -> Result<OpenedDevice<SoftDevice>, Error> {
         let numbers = random::secret().map_err(|error| Error::system("drawing the numbers of a device", error))?;
         SoftFabric::open_far(numbers, self.0, DEPTHS).map(OpenedDevice).map_err(fail)
-    }
-}
-
-/// What the ranks of a job in virtual time have in common.
-struct Virtual {
-    cluster: Cluster,
-    fabric: SoftFabric,
-}
-
-impl Wiring for Virtual {
-    fn adapters(&self) -> Arc<dyn Adapters> {
-        self.fabric.adapters()
-    }
-
-    fn network(&self, settings: &Settings, member: &Member) -> Result<Arc<dyn Network>, Error> {
-        let device = self.fabric.open_of(Some(member.topology().rank()), DEPTHS).map_err(fail)?;
-        let wire = devices::wire(OpenedDevice(device), &self.cluster, settings, member)?;
-        // Machines of one process are not lost.
-        Ok(Arc::new(Am::new(wire, member, true, settings.may_give_up(), None)))
     }
 }
 

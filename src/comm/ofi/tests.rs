@@ -39,7 +39,7 @@ fn wires(provider: &str) -> Option<[OfiWire; 2]> {
     let wire = |rank| {
         let mut adapter = open(provider)?;
         let messages = Messages::new(&mut adapter, rank, 2, 7)?;
-        let settings = RmaSettings { rank, may_give_up: false, silence: Some(Duration::from_secs(1)) };
+        let settings = RmaSettings { rank, silence: Some(Duration::from_secs(1)), ..RmaSettings::default() };
         RmaWire::new(adapter, messages, directory.clone(), settings)
     };
     match (wire(0), wire(1)) {

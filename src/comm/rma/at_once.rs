@@ -127,7 +127,7 @@ impl RmaAtOnce {
     pub fn new() -> Self {
         let directory = Directory::shared(2).expect("a directory");
         directory.publish(1, [1; 8]);
-        let settings = RmaSettings { rank: 0, may_give_up: false, silence: None };
+        let settings = RmaSettings { rank: 0, ..RmaSettings::default() };
         let under = RmaWire::new(AtOnce::default(), NoRoad, Arc::new(directory), settings).expect("a wire");
         RmaAtOnce { alone: AtOnce::default(), done: Vec::new(), under, here: Box::default(), there: Box::default() }
     }

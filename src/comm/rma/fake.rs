@@ -257,7 +257,7 @@ pub(super) fn wires(limits: RmaLimits, seed: u64) -> (Arc<Mutex<World>>, Vec<Fak
     }));
     let directory = Arc::new(Directory::shared(RANKS).unwrap());
     let wire = |rank| {
-        let settings = RmaSettings { rank, may_give_up: false, silence: None };
+        let settings = RmaSettings { rank, ..RmaSettings::default() };
         let road = FakeRoad { rank, world: world.clone() };
         RmaWire::new(Fake { rank, limits, world: world.clone() }, road, directory.clone(), settings).unwrap()
     };

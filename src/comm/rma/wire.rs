@@ -19,7 +19,7 @@ use crate::comm::{
     },
     kit::peers::Peers,
     node::Member,
-    start::{devices::directory::Directory, settings::Settings},
+    start::{devices::directory::Directory, modelled::VirtualRank, settings::Settings},
 };
 
 /// Bytes of a copied piece.
@@ -45,18 +45,20 @@ const FIND_AGAIN: Duration = Duration::from_millis(100);
 pub(super) const GRACE: Duration = Duration::from_secs(1);
 
 /// The job of a wire, and its rank there.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(in crate::comm) struct RmaSettings {
     pub(in crate::comm) rank: usize,
     /// Transfers may be given up. Those that go straight cannot be, so none does.
     pub(in crate::comm) may_give_up: bool,
     /// A peer that does not answer for this long is lost.
     pub(in crate::comm) silence: Option<Duration>,
+    /// If time is virtual.
+    pub(in crate::comm) time: Option<VirtualRank>,
 }
 
 impl RmaSettings {
     pub(in crate::comm) fn of(settings: &Settings, member: &Member) -> Self {
-        RmaSettings { rank: member.topology().rank(), may_give_up: settings.may_give_up(), silence: settings.silence }
+        RmaSettings { rank: member.topology().rank(), may_give_up: settings.may_give_up(), silence: settings.silence, time: None }
     }
 }
 
@@ -67,6 +69,7 @@ pub(in crate::comm) struct RmaWire<A: RmaAdapter, R> {
     pub(super) road: R,
     directory: Arc<Directory>,
     settings: RmaSettings,
+    start: Instant,
     pub(super) peers: Peers<PeerOrder>,
     /// Behind the adapter, whose memory they are.
     pub(super) works: Works,
@@ -80,11 +83,11 @@ pub(in crate::comm) struct RmaWire<A: RmaAdapter, R> {
     done: Vec<RmaDone>,
     frames: Frames,
     /// A peer that was not found, and when the next lookup of it may begin.
-    find_at: Option<(usize, Instant)>,
+    find_at: Option<(usize, Duration)>,
     /// A write or a read has failed: marks tell nothing any more.
     is_broken: bool,
     /// When a failure ends the job, and what it says then.
-    failed: Option<(Instant, String)>,
+    failed: Option<(Duration, String)>,
 }
 
 impl<A: RmaAdapter, R: FrameRoad<A>> RmaWire<A, R> {
@@ -113,6 +116,7 @@ impl<A: RmaAdapter, R: FrameRoad<A>> RmaWire<A, R> {
             road,
             directory,
             settings,
+            start: Instant::now(),
             peers: Peers::default(),
             works,
             read: VecDeque::new(),
@@ -126,16 +130,21 @@ impl<A: RmaAdapter, R: FrameRoad<A>> RmaWire<A, R> {
         })
     }
 
+    /// The time since some moment.
+    fn now(&self) -> Duration {
+        self.settings.time.as_ref().map_or_else(|| self.start.elapsed(), |time| time.cables.now(time.rank))
+    }
+
     /// Returns true if a peer was entered. If not, it has not published its address yet.
     pub(super) fn meets(&mut self, peer: usize) -> Result<bool> {
         if self.peers.get(peer).is_some() {
             return Ok(true);
         }
-        if self.find_at.is_some_and(|(missing, at)| missing == peer && Instant::now() < at) {
+        if self.find_at.is_some_and(|(missing, at)| missing == peer && self.now() < at) {
             return Ok(false);
         }
         let Some(address) = self.directory.find(peer) else {
-            self.find_at = Some((peer, Instant::now() + FIND_AGAIN));
+            self.find_at = Some((peer, self.now() + FIND_AGAIN));
             return Ok(false);
         };
         self.adapter.meet(peer, &address)?;
@@ -165,22 +174,30 @@ impl<A: RmaAdapter, R: FrameRoad<A>> RmaWire<A, R> {
             }
         }
         // What has ended makes room for frames.
-        self.poll()?;
-        self.road.tend(&mut self.adapter)
+        let any_ended = self.poll()?;
+        self.road.tend(&mut self.adapter)?;
+        // Frames may have waited for what has ended.
+        if let Some(VirtualRank { cables, rank }) =
+            self.settings.time.as_ref().filter(|_| !any_ended && !self.road.has_arrivals())
+        {
+            cables.has_polled(*rank);
+        }
+        Ok(())
     }
 
-    /// Handles what the adapter reports.
-    pub(super) fn poll(&mut self) -> Result<()> {
+    /// Handles what the adapter reports. Returns true if that was anything.
+    pub(super) fn poll(&mut self) -> Result<bool> {
         let mut done = std::mem::take(&mut self.done);
         let mut polled = self.adapter.poll(&mut done);
+        let is_any = !done.is_empty();
         for one in done.drain(..) {
             polled = polled.and(self.ends(&one));
         }
         self.done = done;
         polled?;
         match &self.failed {
-            Some((at, why)) if Instant::now() >= *at => Err(Broken(why.clone())),
-            _ => Ok(()),
+            Some((at, why)) if self.now() >= *at => Err(Broken(why.clone())),
+            _ => Ok(is_any),
         }
     }
 
@@ -239,8 +256,11 @@ impl<A: RmaAdapter, R: FrameRoad<A>> RmaWire<A, R> {
             self.peers.meet(peer).is_lost = true;
         }
         let patience = self.settings.silence.filter(|_| is_frame).unwrap_or(GRACE);
-        let at = Instant::now().checked_add(patience);
-        let Some(at) = at.filter(|at| self.failed.as_ref().is_none_or(|(before, _)| at < before)) else { return };
+        let at = self.now().saturating_add(patience);
+        if self.failed.as_ref().is_some_and(|&(before, _)| before <= at) {
+            return;
+        }
+        self.settings.time.iter().for_each(|time| time.cables.ring_at(time.rank, at));
         let whom = peer.map_or_else(|| "a rank".to_owned(), |peer| format!("rank {peer}"));
         self.failed = Some((at, format!("{whom} cannot be reached: {why}")));
     }
@@ -291,7 +311,10 @@ impl<A: RmaAdapter, R: FrameRoad<A>> Wire for RmaWire<A, R> {
         }
         let mut frame = self.frames.take();
         match self.road.receive(&mut self.adapter, frame.bytes_mut())? {
-            Some((from, len)) => Ok(Some(Arrival { from, frame, len })),
+            Some((from, len)) => {
+                self.settings.time.iter().for_each(|time| time.cables.takes(time.rank, 1, len));
+                Ok(Some(Arrival { from, frame, len }))
+            }
             None => {
                 self.frames.give(frame);
                 Ok(None)
@@ -315,7 +338,10 @@ impl<A: RmaAdapter, R: FrameRoad<A>> Wire for RmaWire<A, R> {
     }
 
     fn sleeper(&self) -> Option<Arc<dyn Sleeper>> {
-        self.adapter.sleeper()
+        match &self.settings.time {
+            Some(time) => Some(Arc::new(time.clone())),
+            None => self.adapter.sleeper(),
+        }
     }
 
     fn close(&mut self) {

@@ -48,7 +48,7 @@ use super::{
 };
 use crate::error::Error;
 pub(crate) use state::Report;
-pub(super) use table::NAMES;
+pub(super) use table::names;
 
 /// The virtual cluster as jobs see it.
 pub(super) const NETWORK: Named = Named {
@@ -107,16 +107,14 @@ pub(super) fn run(settings: &Settings, body: &Body<'_>) -> Result<Report, Error>
         failed.lock().get_or_insert((rank, cause));
         world.wake_all();
     };
-    let wiring = match machine.agent {
-        Some(_) if nodes > 1 => {
-            let modelled = start::table::modelled();
-            let modelled =
-                modelled.ok_or_else(|| Error::Launch("no network of this binary has code for machines with agents".into()))?;
-            Some(modelled(settings, world.clone())?)
+    let wiring = match &machine.agent {
+        Some(agent) if nodes > 1 => {
+            let modelled = start::table::modelled(&agent.code).map_err(Error::Launch)?;
+            Some((modelled.join)(settings, world.clone())?)
         }
         _ => None,
     };
-    wiring.iter().for_each(|wiring| world.join(wiring.adapters()));
+    wiring.iter().for_each(|wiring| world.join(wiring.adapters.clone()));
     let main = |rank: usize| {
         let mapped = settings.topology(rank);
         let topology = mapped.clone().with_hidden_memory();
@@ -128,7 +126,7 @@ pub(super) fn run(settings: &Settings, body: &Body<'_>) -> Result<Report, Error>
                 None => Arc::new(port),
                 Some(wiring) => {
                     let member = Member::new(fabric.clone(), mapped, settings.cores, None);
-                    let far = wiring.network(settings, &member).map_err(|error| error.to_string())?;
+                    let far = (wiring.network)(settings, &member).map_err(|error| error.to_string())?;
                     world.set_service(rank, Some(far.clone()));
                     // All have their adapters before anybody asks for a peer.
                     world.pause(rank, Picos(1));

@@ -8,23 +8,29 @@ use toml::{Table, Value};
 use crate::{
     comm::{
         soft::{Adapter, AgentTimes, Block, Driven, Machine, Node, Picos, Processor, Shape},
-        start::settings::Settings,
+        start::{settings::Settings, table::modelled},
     },
     error::Error,
 };
 
-const MACHINES: [(&str, &str); 6] = [
+const MACHINES: [(&str, &str); 8] = [
     ("infiniband", include_str!("machines/infiniband.toml")),
     ("gemini", include_str!("machines/gemini.toml")),
     ("extoll", include_str!("machines/extoll.toml")),
     ("bluegene", include_str!("machines/bluegene.toml")),
     ("loopback", include_str!("machines/loopback.toml")),
     ("ib", include_str!("machines/ib.toml")),
+    ("gemini-ports", include_str!("machines/gemini.toml")),
+    ("extoll-ports", include_str!("machines/extoll.toml")),
 ];
 
+/// Machines of this ending have operations of the model between nodes, and no code of a network.
+const PORTS: &str = "-ports";
+
 /// The names of machines.
-pub(in crate::comm) const NAMES: [&str; 6] =
-    [MACHINES[0].0, MACHINES[1].0, MACHINES[2].0, MACHINES[3].0, MACHINES[4].0, MACHINES[5].0];
+pub(in crate::comm) fn names() -> String {
+    MACHINES.map(|(name, _)| name).join(", ")
+}
 
 /// The machine of a name, or of a file.
 pub(super) fn machine(name: &str, settings: &Settings) -> Result<Machine, Error> {
@@ -32,11 +38,12 @@ pub(super) fn machine(name: &str, settings: &Settings) -> Result<Machine, Error>
     let known = MACHINES.iter().find(|(known, _)| *known == name).map(|(_, text)| (*text).to_owned());
     let text = match known {
         Some(text) => text,
-        None if name.is_empty() => return Err(refuse(format!("name a machine ({}) or a file", NAMES.join(", ")))),
+        None if name.is_empty() => return Err(refuse(format!("name a machine ({}) or a file", names()))),
         None => std::fs::read_to_string(name)
-            .map_err(|error| refuse(format!("there is no such machine ({}), and no such file: {error}", NAMES.join(", "))))?,
+            .map_err(|error| refuse(format!("there is no such machine ({}), and no such file: {error}", names())))?,
     };
-    read(&text, settings.ranks, settings.ranks_per_node).map_err(refuse)
+    let machine = read(&text, settings.ranks, settings.ranks_per_node).map_err(refuse)?;
+    Ok(Machine { agent: machine.agent.filter(|_| !name.ends_with(PORTS)), ..machine })
 }
 
 /// A part of a file; each field is taken once.
@@ -141,10 +148,14 @@ fn read(text: &str, ranks: usize, ranks_per_node: Option<usize>) -> Result<Machi
         Some(Value::Table(fields)) => Some(agent(Part { path: "agents", fields })?),
         Some(value) => return Err(format!("agents is {value}, and must be a part [agents]")),
     };
-    if agent.is_some() && (!adapter.ordered || adapter.driven.is_some()) {
-        return Err("queue pairs keep the order of works, so where there are [agents], ordered of [adapter] must be true, and there can be no \
-                    [adapter.processor]"
-            .into());
+    if let Some(AgentTimes { code, .. }) = &agent {
+        let modelled = modelled(code).map_err(|names| format!("code of [agents] is \"{code}\", and must be one of {names}"))?;
+        if modelled.in_order && !adapter.ordered || adapter.driven.is_some() {
+            return Err(format!(
+                "code of [agents] is \"{code}\", so ordered of [adapter] must be {}, and there can be no [adapter.processor]",
+                if modelled.in_order { "true" } else { "true or false" }
+            ));
+        }
     }
     if let Some(name) = file.keys().next() {
         return Err(format!("there is no part [{name}]"));
@@ -153,7 +164,9 @@ fn read(text: &str, ranks: usize, ranks_per_node: Option<usize>) -> Result<Machi
 }
 
 fn agent(mut part: Part<'_>) -> Result<AgentTimes, String> {
+    let code = part.take("code")?;
     let times = AgentTimes {
+        code: code.as_str().ok_or_else(|| part.wrong("code", &code, "the name of a network"))?.to_owned(),
         wake_up: part.micros("wake_up_us")?,
         prepare: part.micros("prepare_us")?,
         connect: part.micros("connect_us")?,
@@ -299,6 +312,9 @@ mod tests {
             ),
             ("ranks = 24", "ranks = 0", "ranks of [node] is 0, and must be a whole number, at least 1"),
             ("window = 64", "window = 64.5", "window of [adapter] is 64.5"),
+            ("\"gemini\"", "\"pigeons\"", "code of [agents] is \"pigeons\", and must be one of \"ib\", \"gemini\", \"extoll\""),
+            ("\"gemini\"", "\"ib\"", "code of [agents] is \"ib\", so ordered of [adapter] must be true, and there can be no"),
+            ("\"gemini\"", "3", "code of [agents] is 3, and must be the name of a network"),
             ("[network]", "[network", "line"),
         ] {
             assert!(good.contains(from), "{from}");

@@ -82,7 +82,7 @@ impl WorldState {
         if let Phase::Sleeps(_) = rung.phase {
             self.wake(rank);
         } else {
-            let wakes = self.model.machine().agent.map_or(Picos::ZERO, |agent| agent.wake_up);
+            let wakes = self.model.machine().agent.as_ref().map_or(Picos::ZERO, |agent| agent.wake_up);
             self.call_agent(rank, wakes);
         }
     }
@@ -273,14 +273,14 @@ impl Cables for World {
     fn takes(&self, rank: usize, messages: usize, bytes: usize) {
         let mut state = self.state();
         let machine = state.model.machine();
-        let handled = machine.agent.map_or(Picos::ZERO, |agent| Picos::of_bytes(bytes, agent.handle_per_byte));
+        let handled = machine.agent.as_ref().map_or(Picos::ZERO, |agent| Picos::of_bytes(bytes, agent.handle_per_byte));
         let time = Picos(machine.adapter.overhead.0 * messages as u64) + handled;
         state.works(rank, time);
     }
 
     fn steps(&self, rank: usize, step: SetupStep) {
         let mut state = self.state();
-        let time = state.model.machine().agent.map_or(Picos::ZERO, |agent| match step {
+        let time = state.model.machine().agent.as_ref().map_or(Picos::ZERO, |agent| match step {
             SetupStep::Prepares => agent.prepare,
             // To receive, and to send.
             SetupStep::Connects => Picos(agent.connect.0 / 2),

@@ -15,13 +15,15 @@ pub(in crate::comm) struct Machine {
     pub link: [f64; 3],
     /// The time of a switch.
     pub hop: Picos,
-    /// Ranks have agents, and send by queue pairs that are connected on demand.
+    /// Messages between nodes go by the code of a network, and ranks have agents that look at it while they compute.
     pub agent: Option<AgentTimes>,
 }
 
-/// The times of agents and of connections.
-#[derive(Clone, Copy, Debug, PartialEq)]
+/// A network's own code: agents look at it, and ranks connect by it.
+#[derive(Clone, Debug, PartialEq)]
 pub(in crate::comm) struct AgentTimes {
+    /// The name of the network.
+    pub code: String,
     /// The time from the arrival of a message until the agent looks, if its rank computes.
     pub wake_up: Picos,
     /// The time until a queue pair is made and initialized; and until it is ready to receive and to send.

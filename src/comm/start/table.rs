@@ -31,9 +31,17 @@ const NETWORKS: &[Named] = &[
     mpi::NETWORK,
 ];
 
-/// The network whose own code runs between the nodes of a modelled machine with agents.
-pub(in crate::comm) fn modelled() -> Option<Modelled> {
-    NETWORKS.iter().find_map(|network| network.modelled)
+/// The network of a name, whose own code runs in virtual time.
+///
+/// # Errors
+/// There is none; the message lists the names.
+pub(in crate::comm) fn modelled(name: &str) -> Result<&'static Modelled, String> {
+    let modelled = || NETWORKS.iter().filter_map(|network| Some((network.name, network.modelled.as_ref()?)));
+    let found = modelled().find(|&(other, _)| other == name);
+    found.map(|(_, modelled)| modelled).ok_or_else(|| {
+        let names: Vec<String> = modelled().map(|(name, _)| format!("\"{name}\"")).collect();
+        names.join(", ")
+    })
 }
 
 /// The options of all networks, with what each may be.
@@ -129,7 +137,7 @@ fn refusal(name: &str) -> String {
     let networks: Vec<String> = NETWORKS
         .iter()
         .map(|network| match network.is_a_model() {
-            true => format!("{}:MACHINE (of {}, or a file)", network.name, simulated::NAMES.join(", ")),
+            true => format!("{}:MACHINE (of {}, or a file)", network.name, simulated::names()),
             false if network.takes_any_device() => format!("{0} or {0}:PROVIDER", network.name),
             false if network.variants.iter().any(|variant| variant.devices.contains(&"")) => network.name.to_owned(),
             // It has no meaning without a device.

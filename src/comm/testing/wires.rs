@@ -20,7 +20,7 @@ pub(in crate::comm) fn wires<A: RmaAdapter, R: FrameRoad<A>>(ranks: usize, make:
     let directory = Arc::new(Directory::shared(ranks).unwrap());
     let wire = |rank| {
         let (adapter, road) = make(rank);
-        let settings = RmaSettings { rank, may_give_up: false, silence: None };
+        let settings = RmaSettings { rank, ..RmaSettings::default() };
         RmaWire::new(adapter, road, directory.clone(), settings).unwrap()
     };
     (0..ranks).map(wire).collect()

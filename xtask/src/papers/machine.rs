@@ -5,7 +5,7 @@ use anyhow::{Context, Result, ensure};
 use std::fs;
 
 /// The name of the network of Gemini's machine.
-pub const GEMINI: &str = "simulated:gemini";
+pub const GEMINI: &str = "simulated:gemini-ports";
 
 pub const BLUE_GENE: &str = "simulated:bluegene";
 

@@ -47,12 +47,18 @@ impl Pinned {
     /// # Safety
     /// They are readable.
     pub(in crate::comm) unsafe fn copy_of(start: *const u8, len: usize) -> Self {
+        let copy = Pinned::zeroed(len);
+        // SAFETY: the caller's promise; the copy is private.
+        unsafe { kernels::copy(copy.start, start, len) };
+        copy
+    }
+
+    /// Memory of its own.
+    pub(in crate::comm) fn zeroed(len: usize) -> Self {
         // In words, so that words land whole.
         let mut words = vec![0_u64; len.div_ceil(size_of::<u64>())].into_boxed_slice();
-        let copy = words.as_mut_ptr().cast();
-        // SAFETY: the caller's promise; the copy is private.
-        unsafe { kernels::copy(copy, start, len) };
-        Pinned { start: copy, _memory: Some(Arc::new(Range { start: copy, len, _words: words })) }
+        let start = words.as_mut_ptr().cast();
+        Pinned { start, _memory: Some(Arc::new(Range { start, len, _words: words })) }
     }
 
     pub(in crate::comm) fn start(&self) -> *mut u8 {

@@ -2,10 +2,10 @@
 //!
 //! A port belongs to one thread, which carries out its works when it looks. Unless the rules are strict, a write has ended when its bytes have left,
 //! and lands at any later time; a read of the same rank comes behind all that has ended before.
-//! The next work is any of the first eight, and nothing moves while its rank computes.
+//! The next work is any of the first eight, and nothing moves while its rank computes. In virtual time works travel by cables (`modelled`).
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet, VecDeque},
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering, fence},
@@ -15,8 +15,13 @@ use std::{
 use super::{
     landing::{atomic, land},
     memory::{Closed, OpenMemory, Pinned},
+    travelling::OnCables,
+    works::{Move, Moved, MovingWork},
 };
-use crate::comm::kit::{mutex::Mutex, random::Random};
+use crate::comm::{
+    kit::{mutex::Mutex, random::Random},
+    soft::Cables,
+};
 
 /// Works among which the next one is chosen.
 const AHEAD: usize = 8;
@@ -35,8 +40,8 @@ pub(in crate::comm) enum MovingRules {
 /// Adapters that reach each other.
 #[derive(Debug)]
 pub(in crate::comm) struct MovingFabric {
-    rules: MovingRules,
-    seed: u64,
+    pub(super) rules: MovingRules,
+    pub(super) seed: u64,
     /// The memory of each rank, and true if peers may use it.
     memory: Mutex<BTreeMap<usize, OpenMemory<bool>>>,
     /// Writes that have ended and not landed.
@@ -44,41 +49,26 @@ pub(in crate::comm) struct MovingFabric {
     /// Atomic operations of all adapters, one at a time.
     atomics: Mutex<()>,
     numbers: AtomicU64,
+    packets: Mutex<BTreeMap<usize, PacketBox>>,
+    pub(super) on_cables: Option<OnCables>,
 }
 
-/// What a work does. `Write` and `Read` name memory here.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::comm) enum Move {
-    Write(*const u8),
-    Read(*mut u8),
-    /// Adds to a word; the old value lands here.
-    Add(u64, *mut u8),
+/// Packets at a rank, which it takes in the order of their arrival, each with its sender.
+#[derive(Debug, Default)]
+struct PacketBox {
+    arrived: VecDeque<(usize, Vec<u8>)>,
+    /// Those that have arrived, and in virtual time those that are on their way.
+    count: usize,
+    /// Ranks that found no room.
+    refused: BTreeSet<usize>,
 }
 
-/// The state of a work.
-#[derive(Debug)]
-pub(in crate::comm) enum Moved {
-    NotYet,
-    Well,
-    Failed(String),
-}
-
-#[derive(Debug)]
-struct MovingWork {
-    what: Move,
-    to: usize,
-    key: Option<u64>,
-    there: u64,
-    len: usize,
-    number: u64,
-}
-
-// SAFETY: addresses, which the port's thread uses as the poster has promised.
-unsafe impl Send for MovingWork {}
+/// Packets that a rank has room for.
+const PACKETS: usize = 128;
 
 /// A write that has ended and has not landed.
 #[derive(Debug)]
-struct LandingWrite {
+pub(super) struct LandingWrite {
     by: usize,
     to: usize,
     from: Pinned,
@@ -93,35 +83,93 @@ pub(in crate::comm) struct MovingPort {
     rank: usize,
     random: Random,
     open: Vec<MovingWork>,
+    /// In virtual time, works that have not ended.
+    travelling: usize,
     ended: BTreeMap<u64, Moved>,
 }
 
 impl MovingFabric {
     /// The order of works and of what lands comes from a seed.
     pub(in crate::comm) fn new(rules: MovingRules, seed: u64) -> Arc<Self> {
-        let (memory, landing, atomics) = (Mutex::default(), Mutex::default(), Mutex::default());
-        Arc::new(MovingFabric { rules, seed, memory, landing, atomics, numbers: AtomicU64::new(1) })
+        Self::with(rules, seed, None)
+    }
+
+    /// Adapters in virtual time.
+    pub(in crate::comm) fn on_cables(rules: MovingRules, seed: u64, cables: Arc<dyn Cables>) -> Arc<Self> {
+        Self::with(rules, seed, Some(OnCables::new(cables)))
+    }
+
+    fn with(rules: MovingRules, seed: u64, on_cables: Option<OnCables>) -> Arc<Self> {
+        let (memory, landing, atomics, packets) = (Mutex::default(), Mutex::default(), Mutex::default(), Mutex::default());
+        Arc::new(MovingFabric { rules, seed, memory, landing, atomics, numbers: AtomicU64::new(1), packets, on_cables })
     }
 
     /// Opens the adapter of a rank.
     pub(in crate::comm) fn open(self: &Arc<Self>, rank: usize) -> MovingPort {
         self.memory.lock().insert(rank, OpenMemory::new(usize::MAX));
+        self.packets.lock().insert(rank, PacketBox::default());
         let random = Random::new(self.seed.wrapping_add(rank as u64));
-        MovingPort { fabric: self.clone(), rank, random, open: Vec::new(), ended: BTreeMap::new() }
+        MovingPort { fabric: self.clone(), rank, random, open: Vec::new(), travelling: 0, ended: BTreeMap::new() }
     }
 
-    fn number(&self) -> u64 {
+    pub(super) fn number(&self) -> u64 {
         self.numbers.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Lands some of the writes that have not landed.
-    fn land(&self, which: impl Fn(&LandingWrite) -> bool) {
-        if self.rules == MovingRules::Strict {
-            return;
-        }
+    /// Lands some of the writes that have not landed. Returns true if there were any.
+    pub(super) fn land(&self, which: impl Fn(&LandingWrite) -> bool) -> bool {
         let mut landing = self.landing.lock();
+        let before = landing.len();
         for write in landing.extract_if(.., |write| which(write)) {
             write.land(0);
+        }
+        landing.len() < before
+    }
+
+    /// Lands the oldest write of a rank to another, if that has not landed.
+    pub(super) fn land_next(&self, by: usize, to: usize) {
+        let mut landing = self.landing.lock();
+        let next = landing.iter().position(|write| (write.by, write.to) == (by, to));
+        next.into_iter().for_each(|at| landing.remove(at).land(0));
+    }
+
+    /// Moves what a work moves; what is not strict lands later.
+    ///
+    /// # Safety
+    /// The poster's promise for memory here.
+    pub(super) unsafe fn carry_out(&self, by: usize, work: &MovingWork, random: usize) -> Result<(), String> {
+        let &MovingWork { what, to, key, there, len, .. } = work;
+        let pinned = self.memory.lock().get(&to).and_then(|memory| match key {
+            Some(key) => memory.pin(key, there, len, |is_open| is_open),
+            None => memory.find(there, len, |is_open| is_open),
+        });
+        let place = pinned.ok_or_else(|| format!("{len} bytes at {there:#x} are not in the memory that rank {to} has opened"))?;
+        // What is behind this comes behind what has landed, for those who see it.
+        fence(Ordering::SeqCst);
+        // SAFETY: the caller's promise for memory here; there it is pinned.
+        unsafe {
+            match what {
+                Move::Write(from) if self.rules == MovingRules::Strict => land(place.start(), from, len, random),
+                Move::Write(from) => {
+                    let write = LandingWrite { by, to, from: Pinned::copy_of(from, len), place, len };
+                    self.landing.lock().push(write);
+                }
+                Move::Read(here) => {
+                    self.land(|write| (write.by, write.to) == (by, to));
+                    land(here, place.start(), len, random);
+                }
+                Move::Add(operand, here) => {
+                    atomic(&self.atomics, place.start().cast(), here, |old| Some(old.wrapping_add(operand)));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A packet has arrived.
+    pub(super) fn packet_arrives(&self, from: usize, to: usize, packet: Vec<u8>) {
+        if let Some(packets) = self.packets.lock().get_mut(&to) {
+            packets.arrived.push_back((from, packet));
         }
     }
 
@@ -172,26 +220,79 @@ impl MovingPort {
     /// Memory here is as the work needs it until [`test`](Self::test) says that it has ended.
     pub(in crate::comm) unsafe fn begin(&mut self, what: Move, to: usize, key: Option<u64>, there: u64, len: usize) -> u64 {
         let number = self.fabric.number();
-        self.open.push(MovingWork { what, to, key, there, len, number });
+        let work = MovingWork { what, to, key, there, len, number };
+        match &self.fabric.on_cables {
+            None => self.open.push(work),
+            Some(cables) => {
+                self.travelling += 1;
+                cables.sends(self.rank, work);
+            }
+        }
         number
     }
 
     /// Works that have not ended.
     pub(in crate::comm) fn under_way(&self) -> usize {
-        self.open.len()
+        self.open.len() + self.travelling
     }
 
     /// Goes on, and says what became of a work. It is forgotten once it has ended.
     pub(in crate::comm) fn test(&mut self, number: u64) -> Moved {
+        if let Some(cables) = &self.fabric.on_cables {
+            let ended = cables.take_ended(number);
+            self.travelling -= usize::from(ended.is_some());
+            return ended.unwrap_or(Moved::NotYet);
+        }
         if !self.ended.contains_key(&number) {
             self.step();
         }
         self.ended.remove(&number).unwrap_or(Moved::NotYet)
     }
 
+    /// Something that is late at random. In virtual time cables say what is late.
+    pub(in crate::comm) fn is_late(&mut self, one_of: usize) -> bool {
+        self.fabric.on_cables.is_none() && self.random.below(one_of) == 0
+    }
+
+    /// Sends a packet. False if its target has no room now.
+    ///
+    /// # Errors
+    /// The target is not there.
+    pub(in crate::comm) fn send_packet(&mut self, to: usize, packet: &[u8]) -> Result<bool, String> {
+        let mut packets = self.fabric.packets.lock();
+        let target = packets.get_mut(&to).ok_or_else(|| format!("rank {to} has no mailbox"))?;
+        if target.count >= PACKETS {
+            target.refused.insert(self.rank);
+            return Ok(false);
+        }
+        target.count += 1;
+        match &self.fabric.on_cables {
+            None => target.arrived.push_back((self.rank, packet.to_vec())),
+            Some(cables) => {
+                drop(packets);
+                cables.sends_packet(self.fabric.number(), self.rank, to, packet.to_vec());
+            }
+        }
+        Ok(true)
+    }
+
+    /// Takes the next packet, and says who has sent it.
+    pub(in crate::comm) fn take_packet(&mut self) -> Option<(usize, Vec<u8>)> {
+        let mut packets = self.fabric.packets.lock();
+        let own = packets.get_mut(&self.rank)?;
+        let taken = own.arrived.pop_front()?;
+        own.count -= 1;
+        let refused = std::mem::take(&mut own.refused);
+        drop(packets);
+        if let Some(cables) = self.fabric.on_cables.as_ref().filter(|_| !refused.is_empty()) {
+            cables.ring(self.rank, refused);
+        }
+        Some(taken)
+    }
+
     /// A write that has ended lands now and then, whoever looks.
     pub(in crate::comm) fn land_one(&mut self) {
-        if self.is_strict() || self.random.below(2) == 0 {
+        if self.is_strict() || !self.is_late(2) {
             return;
         }
         let mut landing = self.fabric.landing.lock();
@@ -216,46 +317,17 @@ impl MovingPort {
             at = self.open.iter().position(|work| work.to == to).unwrap_or(at);
         }
         let work = self.open.remove(at);
-        let ended = match self.carry_out(&work) {
-            Ok(()) => Moved::Well,
-            Err(why) => Moved::Failed(why),
-        };
-        self.ended.insert(work.number, ended);
-    }
-
-    fn carry_out(&mut self, work: &MovingWork) -> Result<(), String> {
-        let &MovingWork { what, to, key, there, len, .. } = work;
-        let pinned = self.fabric.memory.lock().get(&to).and_then(|memory| match key {
-            Some(key) => memory.pin(key, there, len, |is_open| is_open),
-            None => memory.find(there, len, |is_open| is_open),
-        });
-        let place = pinned.ok_or_else(|| format!("{len} bytes at {there:#x} are not in the memory that rank {to} has opened"))?;
         let random = self.random.below(usize::MAX);
-        // What is behind this comes behind what has landed, for those who see it.
-        fence(Ordering::SeqCst);
-        // SAFETY: the poster's promise for memory here; there it is pinned.
-        unsafe {
-            match what {
-                Move::Write(from) if self.is_strict() => land(place.start(), from, len, random),
-                Move::Write(from) => {
-                    let write = LandingWrite { by: self.rank, to, from: Pinned::copy_of(from, len), place, len };
-                    self.fabric.landing.lock().push(write);
-                }
-                Move::Read(here) => {
-                    self.fabric.land(|write| (write.by, write.to) == (self.rank, to));
-                    land(here, place.start(), len, random);
-                }
-                Move::Add(operand, here) => {
-                    atomic(&self.fabric.atomics, place.start().cast(), here, |old| Some(old.wrapping_add(operand)));
-                }
-            }
-        }
-        Ok(())
+        // SAFETY: the poster's promise.
+        let ended = unsafe { self.fabric.carry_out(self.rank, &work, random) };
+        self.ended.insert(work.number, Moved::of(ended));
     }
 
     /// Closes the port: what is under way ends, unseen.
     pub(in crate::comm) fn close(&mut self) {
         self.open.clear();
+        self.fabric.on_cables.iter().for_each(|cables| cables.forget(self.rank));
+        self.fabric.packets.lock().remove(&self.rank);
         let own = self.fabric.memory.lock().remove(&self.rank);
         self.fabric.settle(self.rank, || own.as_ref().is_some_and(OpenMemory::is_in_use));
     }

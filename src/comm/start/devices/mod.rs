@@ -120,7 +120,7 @@ fn run_here<W: Wire + 'static>(
         check()?;
     }
     start(settings, &|member| {
-        let wire = |member: &Member| fits(member.topology()).and_then(|()| make(&cluster, member));
+        let wire = |member: &Member| wire(member, |member| make(&cluster, member));
         one_machine::rank_over(settings, member, body, wire, None)
     })
 }
@@ -132,23 +132,18 @@ fn run_launched(devices: &impl Devices, started: Started, settings: &Settings, b
         let fabric = member.fabric().clone();
         let is_over = || matches!(fabric.failure(), Some((Some(_), _)));
         let await_others = || launched::await_all(is_over).map_err(|error| error.to_string());
-        let wire = |member: &Member| wire(device, &cluster, settings, member);
+        let wire = |member: &Member| wire(member, |member| device.wire(&cluster, settings, member));
         one_machine::rank_over(settings, member, body, wire, Some(&await_others))
     })
 }
 
-/// The wire by which a rank sends to other nodes, and is reached if it answers for its node.
+/// Makes the wire by which a rank sends to other nodes, and is reached if it answers for its node.
 ///
 /// # Errors
 /// The node has too many ranks for that, or the device has an error.
-pub(in crate::comm) fn wire<D: Opened>(
-    device: D,
-    cluster: &Cluster,
-    settings: &Settings,
-    member: &Member,
-) -> Result<D::Wire, Error> {
+pub(in crate::comm) fn wire<W>(member: &Member, make: impl FnOnce(&Member) -> Result<W, Error>) -> Result<W, Error> {
     fits(member.topology())?;
-    device.wire(cluster, settings, member)
+    make(member)
 }
 
 /// Refuses a node of more ranks than its first one can answer for.

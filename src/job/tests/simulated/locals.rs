@@ -29,7 +29,7 @@ fn an_initializer_may_call_the_library() {
                 met
             })
         };
-        Launch::simulated(Machine::new("gemini")).ranks(ranks).heap(1 << 20).run(body).unwrap();
+        Launch::simulated(Machine::new("gemini-ports")).ranks(ranks).heap(1 << 20).run(body).unwrap();
         assert_eq!(MADE.load(Ordering::Relaxed), ranks);
     }
 }

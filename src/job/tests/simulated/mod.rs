@@ -132,6 +132,9 @@ fn busy(sums: &Mutex<Vec<f64>>) -> impl Fn(&Job) -> Result<(), Error> + Sync {
     }
 }
 
+/// All of them.
+const MACHINES: [&str; 8] = ["gemini", "extoll", "ib", "infiniband", "bluegene", "loopback", "gemini-ports", "extoll-ports"];
+
 fn run_busy(machine: &str, seed: u64, coroutines: bool) -> (Report, f64) {
     let sums = Mutex::default();
     let launch =
@@ -142,11 +145,11 @@ fn run_busy(machine: &str, seed: u64, coroutines: bool) -> (Report, f64) {
 
 #[test]
 fn the_same_seed_gives_the_same_run() {
-    for machine in ["gemini", "infiniband", "extoll", "bluegene", "loopback", "ib"] {
+    for machine in MACHINES {
         let (first, sum) = run_busy(machine, 0, true);
         assert!(first.digest != 0);
         // Threads are slow.
-        for run in 0..if machine == "gemini" { 20 } else { 3 } {
+        for run in 0..if machine == "gemini-ports" { 20 } else { 3 } {
             assert_eq!(run_busy(machine, 0, run % 3 > 0).0, first, "run {run} on {machine}");
         }
         // Another order, the same results.
@@ -176,7 +179,10 @@ fn begin(job: &Job) {
 #[test]
 fn what_cannot_be_simulated_says_why() {
     for (network, words) in [
-        ("simulated", "name a machine (infiniband, gemini, extoll, bluegene, loopback, ib) or a file"),
+        (
+            "simulated",
+            "name a machine (infiniband, gemini, extoll, bluegene, loopback, ib, gemini-ports, extoll-ports) or a file",
+        ),
         ("simulated:nowhere", "no such file"),
         ("simulated:gemini+delayed", "no layer +delayed"),
     ] {
@@ -239,7 +245,7 @@ fn any_order_gives_the_same_results() {
     };
     let seeds = if std::env::var("GA_TEST_LONG").is_ok_and(|value| value == "1") { 100_000 } else { 300 };
     for seed in 0..seeds {
-        let machine = ["gemini", "extoll", "infiniband", "bluegene", "loopback", "ib"][seed as usize % 6];
+        let machine = MACHINES[seed as usize % MACHINES.len()];
         let launch = Launch::simulated(Machine::new(machine).seed(seed)).ranks(RANKS).heap(1 << 22);
         let run = launch.ranks_per_node(1 + seed as usize % 2).coroutines(true).run(body);
         run.unwrap_or_else(|error| panic!("GA_SEED={seed} on {machine}: {error}"));

@@ -228,7 +228,7 @@ fn the_clock_goes_on_while_a_rank_reads_it() {
         while job.now() < end {}
         job.sync()
     };
-    Launch::simulated(Machine::new("gemini")).ranks(2).simulate(body).unwrap();
+    Launch::simulated(Machine::new("gemini-ports")).ranks(2).simulate(body).unwrap();
 }
 
 /// An array without contents takes the time of one with, and no memory; what lies there later has contents.

@@ -40,6 +40,26 @@ impl AtomicOp {
     }
 }
 
+/// What an operation makes of a word of eight bytes, if it changes it.
+pub(crate) fn changed(op: AtomicOp, old: u64, operand: u64, comparand: u64) -> Option<u64> {
+    use AtomicOp::{Add, And, CompareSwap, Load, MaxSigned, MaxUnsigned, MinSigned, MinUnsigned, Or, Swap, Xor};
+    let new = match op {
+        Load => old,
+        Swap => operand,
+        Add => old.wrapping_add(operand),
+        And => old & operand,
+        Or => old | operand,
+        Xor => old ^ operand,
+        MinSigned => old.cast_signed().min(operand.cast_signed()).cast_unsigned(),
+        MaxSigned => old.cast_signed().max(operand.cast_signed()).cast_unsigned(),
+        MinUnsigned => old.min(operand),
+        MaxUnsigned => old.max(operand),
+        CompareSwap if old == comparand => operand,
+        CompareSwap => old,
+    };
+    (new != old).then_some(new)
+}
+
 /// Applies an atomic operation by the processor and returns the old value.
 ///
 /// # Safety

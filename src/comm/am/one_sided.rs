@@ -26,7 +26,7 @@ use super::{
     wire::{Broken, OneSided, OneSidedLimits, Piece, Result, Wire},
     write::Written,
 };
-use crate::comm::{Event, Local, Token};
+use crate::comm::{Atomic, Event, Local, Token};
 
 /// Pieces that are begun together.
 const CHAIN: usize = 32;
@@ -65,8 +65,31 @@ impl<W: Wire> Endpoint<W> {
                 self.transfer_bytes(route, limits, len, at, place, Some(*origin))
             }
             Op::Block(block) => self.transfer_block(route, limits, block),
+            &mut Op::Change { offset, atomic, origin } => self.change(route, offset, atomic, origin).map(Some),
             _ => Ok(None),
         }
+    }
+
+    /// Has the adapter change a word.
+    fn change(&mut self, route: Route, offset: usize, atomic: Atomic, origin: u64) -> Result<Written> {
+        let Route { to, number } = route;
+        let region = if to == self.topology.rank() {
+            self.reach.owned.of(number).and_then(|own| own.find(offset))
+        } else if let TransferWay::Transfer(region) = self.way(route, offset, true)? {
+            Some(region)
+        } else {
+            // There is no other way.
+            let known = self.peer(to).known(number);
+            if known.find(offset).is_none() && !known.is_asked() && self.request(route, RecordKind::Regions, &[])? {
+                self.peer(to).known(number).asks();
+            }
+            None
+        };
+        let Some(region) = region else { return Ok(Written::Later) };
+        let word = Piece { there: region.at(offset).0, key: region.key, here: std::ptr::null_mut(), len: size_of::<u64>() };
+        // SAFETY: the caller's word is committed and aligned, and the region open, until it was told that its transfers have ended.
+        let begun = unsafe { one_sided(&mut self.wire)?.change(to, word, atomic, origin) }?;
+        Ok(if begun { Written::All } else { Written::Later })
     }
 
     /// A short operation as a piece, if it is one transfer that may begin now. If not, it has to be an operation that waits.

@@ -106,7 +106,8 @@ impl Origins {
     /// Bytes have come, those from packed byte `at` on. Returns the event if they are the last.
     pub(super) fn data_came(&mut self, id: u64, at: usize, bytes: &[u8]) -> Option<Event> {
         let done = match self.0.get_mut(id)? {
-            Origin::Value { .. } => return None,
+            // Of a word that an adapter has changed.
+            Origin::Value { .. } => return self.value_came(id, u64::from_le_bytes(bytes.try_into().ok()?)),
             Origin::Nobody { rest, .. } => {
                 *rest = rest.saturating_sub(bytes.len());
                 (*rest == 0).then_some(None)

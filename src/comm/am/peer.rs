@@ -8,7 +8,7 @@ use super::{
     runs::Runs,
 };
 use crate::comm::{
-    SignalWord, Token,
+    Atomic, SignalWord, Token,
     node::Note,
     protocol::{credit::Credit, rendezvous::Requests},
 };
@@ -33,6 +33,8 @@ pub(super) enum Op {
     PutSignal { offset: usize, local: *mut u8, len: usize, signal: SignalWord, token: Token },
     /// A packed letter for a ring, written from word `at` on.
     Append { place: [u64; 3], packed: Box<[u64]>, at: usize },
+    /// An operation of the adapter on a word of eight bytes. It is never a record.
+    Change { offset: usize, atomic: Atomic, origin: u64 },
     /// Contiguous bytes, asked for from `at` on.
     Get { offset: usize, len: usize, at: usize, origin: u64 },
     /// Contiguous bytes that travel beside the frames.
@@ -111,7 +113,7 @@ impl Op {
     /// Returns true if it changes something at its target, and no answer reports that.
     pub(super) fn is_unanswered(&self) -> bool {
         match self {
-            Op::Small { .. } | Op::Note(_) | Op::Get { .. } | Op::Long { put: false, .. } => false,
+            Op::Small { .. } | Op::Note(_) | Op::Change { .. } | Op::Get { .. } | Op::Long { put: false, .. } => false,
             Op::Put { .. } | Op::PutSignal { .. } | Op::Append { .. } | Op::Long { put: true, .. } => true,
             Op::Block(block) => !matches!(block.what, BlockKind::Get { .. }),
         }

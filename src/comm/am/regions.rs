@@ -121,6 +121,11 @@ impl Own {
         self.open.push((region, opened));
     }
 
+    /// The region that holds a byte.
+    pub(super) fn find(&self, offset: usize) -> Option<Region> {
+        self.open.iter().map(|(region, _)| *region).find(|region| offset.wrapping_sub(region.offset) < region.len)
+    }
+
     /// The version and the regions, for a peer that asks.
     pub(super) fn tell(&mut self, to: usize) -> (u64, impl Iterator<Item = &Region>) {
         if !self.told.contains(&to) {

@@ -135,11 +135,17 @@ impl<W: Wire> Am<W> {
 
     /// # Safety
     /// As [`Operation::Atomic`](crate::comm::Operation::Atomic).
-    pub(super) unsafe fn atomic(&self, word: Remote, Atomic { op, width, operand, comparand }: Atomic, token: Token) {
+    pub(super) unsafe fn atomic(&self, Remote { rank, offset }: Remote, atomic: Atomic, token: Token) {
+        let Atomic { op, width, operand, comparand } = atomic;
         let mut endpoint = self.endpoint();
-        let (origin, route) = (endpoint.origins.value(token, true), endpoint.routes.find(word.rank));
-        let words = [word.offset as u64, operand, comparand, origin, width as u64];
-        let submitted = endpoint.submit(route, Op::Small { kind: RecordKind::Atomic, aux: op as u8, words });
+        let (origin, route) = (endpoint.origins.value(token, true), endpoint.routes.find(rank));
+        let op = if width > self.capabilities.native.coherent {
+            Op::Change { offset, atomic, origin }
+        } else {
+            let words = [offset as u64, operand, comparand, origin, width as u64];
+            Op::Small { kind: RecordKind::Atomic, aux: op as u8, words }
+        };
+        let submitted = endpoint.submit(route, op);
         drop(endpoint);
         self.report(submitted);
     }

@@ -3,7 +3,7 @@
 use std::{fmt, result, sync::Arc, time::Duration};
 
 use super::{frame::Frame, long_frames::LONG_FRAME};
-use crate::comm::Connections;
+use crate::comm::{Atomic, Connections};
 
 /// What carries frames and bulk messages between the ranks of a job. No frame goes from a rank to itself.
 ///
@@ -167,6 +167,18 @@ pub(crate) trait OneSided {
     /// [`Broken`].
     unsafe fn read(&mut self, from: usize, pieces: &[Piece], origin: u64, at: usize) -> Result<usize>;
 
+    /// Begins an atomic operation on a word of eight bytes, of a peer or of this rank. False if there is no room.
+    /// [`take_read`](Self::take_read) hands out the old value. What begins later comes behind it where both meet.
+    ///
+    /// # Safety
+    /// The word is open, and aligned, until the operation has ended.
+    ///
+    /// # Errors
+    /// [`Broken`].
+    unsafe fn change(&mut self, _at: usize, _word: Piece, _atomic: Atomic, _origin: u64) -> Result<bool> {
+        unreachable!("a wire without atomics is asked for none")
+    }
+
     /// Begins to move a piece from, or if it `reads` into, where it lies. False if there is no room, or that memory cannot be used.
     ///
     /// # Safety
@@ -226,6 +238,8 @@ pub(crate) struct OneSidedLimits {
     pub run: usize,
     /// Gets are reads. If not, they are records.
     pub reads: bool,
+    /// Words of eight bytes are changed by [`OneSided::change`], and by nothing else.
+    pub atomics: bool,
 }
 
 /// What peers name open memory by, as large as that of any network: a word of InfiniBand has 32 bits, a handle of Gemini 128.

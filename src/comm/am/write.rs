@@ -64,6 +64,7 @@ pub(super) fn write(op: &mut Op, frame: &mut Frame, mut asking: Asking<'_>) -> W
             frame.push(RecordKind::Note, 0, &words, &[], text.len()).copy_from_slice(text);
             Written::All
         }
+        Op::Change { .. } => Written::Later,
         Op::Long { .. } if !frame.has_room(3, 0, 0) => Written::NoRoom,
         Op::Long { .. } => Written::All,
         Op::Put { offset, local, len, at, .. } => {

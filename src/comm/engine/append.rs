@@ -159,7 +159,8 @@ impl Engine {
     fn look_for_word(&self, ring: &mut FarRing, surely: bool, label: &Label) -> Result<Option<()>, Error> {
         if surely {
             let (tail, nothing) = (Remote { rank: ring.rank, offset: ring.offset + ring::TAIL }, AtomicOp::Add);
-            let ask = Atomic { op: nothing, width: size_of::<u64>(), operand: 0, comparand: 0 };
+            // Of the lower half: a handler answers, and no adapter that knows nothing of letters.
+            let ask = Atomic { op: nothing, width: size_of::<u32>(), operand: 0, comparand: 0 };
             self.atomic(Road::Network, tail, ask, label)?;
         }
         self.has_heard(ring).map(|heard| heard.then_some(()))

@@ -73,6 +73,7 @@ impl<E: Engines> ExtollAdapter<E> {
             put_put: true,
             put_get: true,
             frame_behind_write: false,
+            atomics: false,
         };
         Ok(ExtollAdapter {
             engines,

@@ -2,6 +2,7 @@
 
 use super::dmapp::{Dmapp, DmappRefusal, DmappSegment, Element, Granted, PARTS, RemoteElements, SyncId, parts};
 use crate::comm::{
+    Atomic,
     am::wire::{Key, Result},
     kit::{peers::Peers, slab::Slab, slots::Slots},
     rma::{
@@ -81,6 +82,7 @@ impl<D: Dmapp> GeminiAdapter<D> {
             put_put: false,
             put_get: false,
             frame_behind_write: false,
+            atomics: true,
         };
         GeminiAdapter {
             dmapp,
@@ -110,18 +112,6 @@ impl<D: Dmapp> GeminiAdapter<D> {
     pub(super) fn place_of(&self, peer: usize) -> FarPlace {
         let [address, a, b, ..] = self.address_of(peer);
         FarPlace { address, segment: DmappSegment([a, b]) }
-    }
-
-    /// Adds to a word of a peer; its old value comes to `old`. False if there is no room.
-    ///
-    /// # Safety
-    /// As [`Dmapp::fetch_add`].
-    pub(super) unsafe fn fetch_add(&mut self, peer: usize, word: FarPlace, operand: u64, old: *mut u8, id: u64) -> bool {
-        let add = |dmapp: &mut D, part: RemoteElements, _| {
-            // SAFETY: the caller's promise.
-            unsafe { dmapp.fetch_add(part, operand, old) }
-        };
-        self.begin(peer, word, old, size_of::<u64>(), id, false, add)
     }
 
     /// Begins a work part by part. False if there is no room. What is refused fails when it is polled.
@@ -245,6 +235,14 @@ impl<D: Dmapp> RmaAdapter for GeminiAdapter<D> {
         // SAFETY: the caller's promise.
         let get = |dmapp: &mut D, part, at| unsafe { dmapp.get(part, here.wrapping_add(at)) };
         Ok(self.begin(from, place, here, len, id, false, get))
+    }
+
+    unsafe fn change(&mut self, peer: usize, work: &RmaWork, atomic: Atomic) -> Result<bool> {
+        let RmaWork { here, len, there, key, id, .. } = *work;
+        let place = FarPlace { address: there, segment: DmappSegment(key.0) };
+        // SAFETY: the caller's promise.
+        let change = |dmapp: &mut D, part, _| unsafe { dmapp.change(part, atomic, here) };
+        Ok(self.begin(peer, place, here, len, id, true, change))
     }
 
     fn mark(&mut self, peer: usize, id: u64) -> Result<bool> {

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::comm::Atomic;
+
 /// Elements of DMAPP: their bytes are the alignment of both sides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Element {
@@ -77,11 +79,11 @@ pub(super) trait Dmapp: Send + fmt::Debug + 'static {
     /// The bytes here may be written, and nobody touches them, until the work has ended.
     unsafe fn get(&mut self, from: RemoteElements, to: *mut u8) -> Result<SyncId, DmappRefusal>;
 
-    /// `dmapp_afadd_qw_nb`: adds to a word of eight bytes.
+    /// `dmapp_afadd_qw_nb`, `afand`, `afor`, `afxor`, `dmapp_acswap_qw_nb`: changes a word of eight bytes. A load adds nothing.
     ///
     /// # Safety
     /// As [`get`](Self::get), for the eight bytes of the old value.
-    unsafe fn fetch_add(&mut self, word: RemoteElements, operand: u64, old: *mut u8) -> Result<SyncId, DmappRefusal>;
+    unsafe fn change(&mut self, word: RemoteElements, atomic: Atomic, old: *mut u8) -> Result<SyncId, DmappRefusal>;
 
     /// `dmapp_syncid_test`: true once the work has ended; then nobody asks again.
     fn test(&mut self, work: SyncId) -> Result<bool, String>;

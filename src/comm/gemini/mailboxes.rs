@@ -17,6 +17,7 @@ use super::{
 };
 use crate::{
     comm::{
+        Atomic, AtomicOp,
         am::wire::{Broken, Class, Key, Result},
         kit::{peers::Peers, slots::Slots},
         protocol::mailbox::{MailboxReader, MailboxWriter, half_of, numbered, place, words_of},
@@ -243,8 +244,13 @@ impl Mailboxes {
         };
         let here = self.sends.at(SENDS, CARD * WORD);
         self.is_asking = match *self.meeting.get_or_insert(MeetingStep::Ticket) {
-            // SAFETY: as in `begins`.
-            MeetingStep::Ticket => unsafe { adapter.fetch_add(peer, door.word(TICKET), 1, here, OF_ROAD | TO_MEET) },
+            MeetingStep::Ticket => {
+                let FarPlace { address: there, segment } = door.word(TICKET);
+                let work =
+                    RmaWork { here, len: WORD, local: None, there, key: Key(segment.0), inline: false, id: OF_ROAD | TO_MEET };
+                // SAFETY: as in `begins`.
+                unsafe { adapter.change(peer, &work, Atomic { op: AtomicOp::Add, width: WORD, operand: 1, comparand: 0 }) }?
+            }
             MeetingStep::Turn(_) => Self::begins(adapter, false, peer, door.word(SERVED), here, 1, TO_MEET)?,
             MeetingStep::Card(ticket) => {
                 let (at, lap) = place(ticket, CARDS);

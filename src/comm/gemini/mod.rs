@@ -13,6 +13,12 @@
 //! With strict ordering a write that has ended is visible, and a fence sends nothing. Otherwise a read of eight bytes behind the writes that have
 //! ended tells for all of them: one for each peer that was written.
 //!
+//! # Atomic operations
+//!
+//! Words of 8 bytes belong to the adapter, also for their owner: it adds, combines bits, compares and swaps. What else there is, swaps and minima, is a
+//! comparison with what was seen until nobody has come between. Processors and adapter do not exclude each other (§III-B3), so words of 4 bytes,
+//! signals and rings of letters are the processors' alone.
+//!
 //! # What ran
 //!
 //! All of it over the software device, whose works overtake each other wherever the manual (S-2446) allows that, and in virtual time on a model of
@@ -21,7 +27,10 @@
 //!
 //! # Known limits
 //!
-//! * Atomic operations are messages.
+//! * Atomic operations on words of 4 bytes are messages.
+//! * Short accumulates take the lock, as long ones do: additions by the adapter would not exclude a rank that holds it (§III-B3 adds up to 512
+//!   bytes that way).
+//! * Letters are messages: by atomic operations each would take three round trips.
 //! * Bytes at the edges of a transfer that are no words of 4, 8 or 16 bytes go as single bytes, which DMAPP moves slowly.
 //! * A rank looks at one word for each peer that it has met.
 

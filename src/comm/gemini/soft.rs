@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use super::dmapp::{Dmapp, DmappRefusal, DmappSegment, Element, Granted, RemoteElements, SyncId};
-use crate::comm::soft::fabric::{Move, Moved, MovingFabric, MovingPort};
+use crate::comm::{
+    Atomic, AtomicOp,
+    soft::fabric::{Move, Moved, MovingFabric, MovingPort},
+};
 
 /// Works that may be under way: those of DMAPP's default.
 const OUTSTANDING: usize = 512;
@@ -64,10 +67,14 @@ impl Dmapp for SoftDmapp {
         unsafe { self.begin(Move::Read(to), to, from) }
     }
 
-    unsafe fn fetch_add(&mut self, word: RemoteElements, operand: u64, old: *mut u8) -> Result<SyncId, DmappRefusal> {
+    unsafe fn change(&mut self, word: RemoteElements, atomic: Atomic, old: *mut u8) -> Result<SyncId, DmappRefusal> {
+        use AtomicOp::{Add, And, CompareSwap, Load, Or, Xor};
+        if !matches!(atomic.op, Load | Add | And | Or | Xor | CompareSwap) || atomic.width != size_of::<u64>() {
+            return Err(DmappRefusal::Why(format!("DMAPP_RC_NOT_SUPPORTED: {atomic:?}")));
+        }
         let word = RemoteElements { count: 1, element: Element::Word8, ..word };
         // SAFETY: the caller's promise.
-        unsafe { self.begin(Move::Add(operand, old), old, word) }
+        unsafe { self.begin(Move::Change(atomic, old), old, word) }
     }
 
     fn test(&mut self, SyncId(work): SyncId) -> Result<bool, String> {

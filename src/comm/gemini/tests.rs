@@ -2,9 +2,10 @@
 
 use super::{adapter::GeminiAdapter, mailboxes::Mailboxes, soft::SoftDmapp};
 use crate::comm::{
+    Atomic, AtomicOp,
     am::{
         frame::RecordKind,
-        wire::{Arrival, Class, Wire},
+        wire::{Arrival, Class, OneSided, Opened, Piece, Wire},
     },
     kit::random::Random,
     rma::wire::RmaWire,
@@ -87,5 +88,43 @@ fn what_is_outside_of_open_memory_is_refused_with_the_rank() {
     for rules in RULES {
         let refused = outside_is_refused(wires(rules, 1, 2));
         assert!(refused.contains("bytes at 0x"), "{refused}");
+    }
+}
+
+/// Ranks change words of one of them, the owner too, by what the adapter can do and what it cannot: each finds a place among all.
+#[test]
+fn atomic_operations_of_all_ranks_exclude_each_other() {
+    const RANKS: usize = 3;
+    const EACH: u64 = 20;
+    let of = |op, operand| Atomic { op, width: 8, operand, comparand: 0 };
+    for seed in 0..60 {
+        let (mut random, mut wires) = (Random::new(seed), wires(RULES[seed as usize % 2], seed, RANKS));
+        let mut words = [0_u64; 3];
+        // SAFETY: the array outlives the wires, and only pointers lead to it until these are gone.
+        let Opened { address, key, .. } = unsafe { wires[0].one_sided().unwrap().open((&raw mut words).cast(), 24) }.unwrap();
+        let (mut sent, mut seen, mut turns) = ([0; RANKS], vec![Vec::new(); 3], 0);
+        while seen.iter().map(Vec::len).sum::<usize>() < RANKS * EACH as usize {
+            turns += 1;
+            assert!(turns < 1_000_000, "seed {seed}: some do not end");
+            let (rank, word) = (random.below(RANKS), random.below(3));
+            let one_sided = wires[rank].one_sided().unwrap();
+            one_sided.look_for_read().unwrap();
+            one_sided
+                .take_read(&mut |origin, _, bytes| seen[origin as usize].push(u64::from_le_bytes(bytes.try_into().unwrap())));
+            // No two of one rank are equal.
+            let value = 1 + RANKS as u64 * sent[rank] + rank as u64;
+            let atomic = [of(AtomicOp::Add, 1), of(AtomicOp::Swap, value), of(AtomicOp::MaxUnsigned, value)][word];
+            let piece = Piece { there: address + 8 * word as u64, key, here: std::ptr::null_mut(), len: 8 };
+            // SAFETY: an open word.
+            sent[rank] += u64::from(sent[rank] < EACH && unsafe { one_sided.change(0, piece, atomic, word as u64) }.unwrap());
+        }
+        drop(wires);
+        let [counts, swapped, most] = &mut seen[..] else { unreachable!() };
+        counts.sort_unstable();
+        assert_eq!(*counts, (0..words[0]).collect::<Vec<_>>(), "seed {seed}: each count once");
+        swapped.push(words[1]);
+        swapped.sort_unstable();
+        assert!(swapped.windows(2).all(|pair| pair[0] < pair[1]), "seed {seed}: each value replaces one: {swapped:?}");
+        assert!(most.iter().all(|old| *old <= words[2]), "seed {seed}");
     }
 }

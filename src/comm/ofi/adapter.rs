@@ -211,6 +211,7 @@ impl OfiAdapter {
             put_put: offer.keeps(FI_ORDER_WAW) && offer.write_behind_write > ORDERED,
             put_get: offer.keeps(FI_ORDER_RAW) && offer.read_behind_write > ORDERED,
             frame_behind_write: offer.keeps(FI_ORDER_SAW),
+            atomics: false,
         };
         let sleeper = port.wait().map(|(descriptor, queue)| Arc::new(OfiSleeper::new(descriptor, queue)));
         Ok(OfiAdapter {

@@ -3,6 +3,7 @@
 use std::{fmt, result, sync::Arc};
 
 use crate::comm::{
+    Atomic,
     am::wire::{Key, Result, Sleeper},
     start::devices::directory::Words,
 };
@@ -55,6 +56,18 @@ pub(in crate::comm) trait RmaAdapter: Send + fmt::Debug + 'static {
     /// # Errors
     /// [`Broken`](crate::comm::am::wire::Broken).
     unsafe fn read(&mut self, from: usize, work: &RmaWork) -> Result<bool>;
+
+    /// Begins an atomic operation on a word of eight bytes, whose old value comes `here`. Adapters of [atomics](RmaLimits::atomics) can load, add,
+    /// and, or, exclusive or, and compare and swap; a peer may be this rank.
+    ///
+    /// # Safety
+    /// As [`read`](Self::read).
+    ///
+    /// # Errors
+    /// [`Broken`](crate::comm::am::wire::Broken).
+    unsafe fn change(&mut self, _peer: usize, _work: &RmaWork, _atomic: Atomic) -> Result<bool> {
+        unreachable!("an adapter without atomics is asked for none")
+    }
 
     /// Begins what ends when all earlier writes to a peer are visible there. Only if the adapter [has marks](RmaLimits::marks).
     ///
@@ -120,7 +133,7 @@ pub(in crate::comm) enum RmaDone {
     Fails { id: Option<u64>, peer: Option<usize>, why: String },
 }
 
-/// What an adapter can do.
+/// What an adapter can do. Of atomic operations it keeps no order but behind writes, as that of writes.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::comm) struct RmaLimits {
     /// Bytes of the longest inline write. None if zero.
@@ -137,6 +150,8 @@ pub(in crate::comm) struct RmaLimits {
     pub(in crate::comm) put_put: bool,
     /// A read comes behind an earlier write to the same bytes.
     pub(in crate::comm) put_get: bool,
+    /// The adapter changes words of eight bytes, also of this rank, and nothing else does.
+    pub(in crate::comm) atomics: bool,
     /// A frame comes behind earlier writes.
     pub(in crate::comm) frame_behind_write: bool,
 }

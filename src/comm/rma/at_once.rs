@@ -27,6 +27,7 @@ const LIMITS: RmaLimits = RmaLimits {
     put_put: true,
     put_get: true,
     frame_behind_write: true,
+    atomics: false,
 };
 
 impl RmaAdapter for AtOnce {

@@ -10,10 +10,15 @@ use super::{
     road::{FrameRoad, OF_ROAD},
     wire::{RmaSettings, RmaWire},
 };
-use crate::comm::{
-    am::wire::{Class, Key, Result},
-    kit::random::Random,
-    start::devices::directory::{Directory, Words},
+use crate::{
+    comm::{
+        Atomic,
+        AtomicOp::{Add, And, CompareSwap, Load, Or, Xor},
+        am::wire::{Class, Key, Result},
+        kit::random::Random,
+        start::devices::directory::{Directory, Words},
+    },
+    memory::atomic_op::changed,
 };
 
 pub(super) const RANKS: usize = 3;
@@ -37,6 +42,7 @@ unsafe impl Send for Item {}
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum ItemWork {
     Write,
+    Change(Atomic),
     Read,
     Mark,
     Frame,
@@ -67,7 +73,7 @@ impl World {
         let RmaLimits { put_put, put_get, frame_behind_write, .. } = self.limits;
         let item = &queue[at];
         queue[..at].iter().all(|before| match (before.what, item.what) {
-            (ItemWork::Write, ItemWork::Write) => !put_put || !item.meets(before),
+            (ItemWork::Write, ItemWork::Write | ItemWork::Change(_)) => !put_put || !item.meets(before),
             (ItemWork::Write, ItemWork::Read) => !put_get || !item.meets(before),
             (ItemWork::Write, ItemWork::Frame) => !frame_behind_write,
             (ItemWork::Write, ItemWork::Mark) | (ItemWork::Frame, ItemWork::Frame) => false,
@@ -97,7 +103,7 @@ impl World {
         let is_inside = |&(rank, start, bytes, open): &(usize, u64, usize, u64)| {
             (rank, open) == (to, key) && start <= there && there + len as u64 <= start + bytes as u64
         };
-        if matches!(what, ItemWork::Write | ItemWork::Read) && !self.open.iter().any(is_inside) {
+        if matches!(what, ItemWork::Write | ItemWork::Change(_) | ItemWork::Read) && !self.open.iter().any(is_inside) {
             let why = "a region that is not open".to_owned();
             return self.done[from].push(RmaDone::Fails { id: Some(id), peer: Some(to), why });
         }
@@ -110,6 +116,14 @@ impl World {
                 // SAFETY: as above.
                 unsafe { std::ptr::copy(from, place, len) };
             }
+            // SAFETY: as above.
+            ItemWork::Change(Atomic { op, operand, comparand, .. }) => unsafe {
+                let (word, here) = (place.cast::<u64>(), here.cast::<u64>());
+                assert!(len == 8 && word.is_aligned() && here.is_aligned());
+                assert!(matches!(op, Load | Add | And | Or | Xor | CompareSwap), "an operation that no adapter has");
+                here.write(word.read());
+                changed(op, word.read(), operand, comparand).into_iter().for_each(|new| word.write(new));
+            },
             ItemWork::Frame => return self.arrived[to].push_back((from, taken.unwrap())),
             ItemWork::Mark => {}
         }
@@ -182,6 +196,10 @@ impl RmaAdapter for Fake {
 
     unsafe fn read(&mut self, from: usize, work: &RmaWork) -> Result<bool> {
         self.begin(from, ItemWork::Read, work)
+    }
+
+    unsafe fn change(&mut self, peer: usize, work: &RmaWork, atomic: Atomic) -> Result<bool> {
+        self.begin(peer, ItemWork::Change(atomic), work)
     }
 
     fn mark(&mut self, peer: usize, id: u64) -> Result<bool> {

@@ -11,6 +11,8 @@ const WINDOW: usize = 1024;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TransferState {
     Writes,
+    /// An atomic operation: it orders as a write does, and no mark ends it.
+    Changes,
     Reads,
     Ended,
 }
@@ -21,8 +23,9 @@ pub(super) struct PeerOrder {
     /// The number of the oldest one that has not ended, and all from that one on.
     ended: u64,
     open: VecDeque<TransferState>,
-    /// Writes among them, and the addresses between the first and the last byte that they write.
+    /// Writes and changes among them, and the addresses between the first and the last byte that they write.
     writes: usize,
+    changes: usize,
     hull: Range<u64>,
     /// A mark is under way behind the writes below this number.
     mark: Option<u64>,
@@ -40,22 +43,35 @@ impl PeerOrder {
 
     /// Returns true if a write that has not ended may write bytes of a range.
     pub(super) fn overlaps(&self, range: &Range<u64>) -> bool {
-        self.writes > 0 && range.start < self.hull.end && self.hull.start < range.end
+        self.writes() && range.start < self.hull.end && self.hull.start < range.end
     }
 
-    /// Returns true if writes have not ended.
+    /// Returns true if atomic operations have not ended. An adapter orders nothing behind those: some take several steps.
+    pub(super) fn changes(&self) -> bool {
+        self.changes > 0
+    }
+
+    /// Returns true if writes or changes have not ended.
     pub(super) fn writes(&self) -> bool {
-        self.writes > 0
+        self.writes + self.changes > 0
     }
 
     /// A write of a range has begun. Returns its number.
     pub(super) fn begin_write(&mut self, range: Range<u64>) -> u64 {
-        self.hull = match self.writes {
-            0 => range,
-            _ => self.hull.start.min(range.start)..self.hull.end.max(range.end),
-        };
+        self.extend(range);
         self.writes += 1;
         self.begin(TransferState::Writes)
+    }
+
+    /// An atomic operation on a range has begun. Returns its number.
+    pub(super) fn begin_change(&mut self, range: Range<u64>) -> u64 {
+        self.extend(range);
+        self.changes += 1;
+        self.begin(TransferState::Changes)
+    }
+
+    fn extend(&mut self, range: Range<u64>) {
+        self.hull = if self.writes() { self.hull.start.min(range.start)..self.hull.end.max(range.end) } else { range };
     }
 
     /// A read has begun. Returns its number.
@@ -81,6 +97,7 @@ impl PeerOrder {
     fn set_ended(&mut self, number: u64) {
         let Some(state) = number.checked_sub(self.ended).and_then(|at| self.open.get_mut(at as usize)) else { return };
         self.writes -= usize::from(*state == TransferState::Writes);
+        self.changes -= usize::from(*state == TransferState::Changes);
         *state = TransferState::Ended;
     }
 
@@ -152,9 +169,13 @@ mod tests {
         assert!(order.wants_mark());
         order.end(1);
         assert_eq!(order.transfers(), transfers(4, 3));
+        let change = order.begin_change(64..72);
         order.begin_mark();
         order.end_mark();
-        assert_eq!(order.transfers(), transfers(4, 4));
+        assert_eq!(order.transfers(), transfers(5, 4));
+        assert!(order.overlaps(&(64..72)) && !order.wants_mark(), "no mark tells of it");
+        order.end(change);
+        assert_eq!(order.transfers(), transfers(5, 5));
         assert!(!order.wants_mark());
     }
 

@@ -7,6 +7,7 @@ use super::{
     fake::{FakeWire, ItemWork, RANKS, World, wires},
 };
 use crate::comm::{
+    Atomic, AtomicOp,
     am::{
         frame::{Frame, RecordKind},
         wire::{Arrival, Broken, BulkId, Class, Key, Piece, Wire},
@@ -36,8 +37,8 @@ struct Program {
     /// What was written before each frame, and the number of frames received of those sent.
     before_frame: [[Vec<Model>; RANKS]; RANKS],
     received: [[usize; RANKS]; RANKS],
-    /// What was written before each read: target, first word.
-    before_read: Vec<(usize, usize, Model)>,
+    /// What was written before each read or atomic operation, which reads just that: target, first word.
+    before_read: Vec<(usize, usize, Model, bool)>,
     /// Memory of straight writes.
     lent: Vec<Box<[u64]>>,
     straight: usize,
@@ -57,6 +58,7 @@ impl Program {
             put_put: flag(),
             put_get: flag(),
             frame_behind_write: flag(),
+            atomics: true,
         };
         let (world, mut wires) = wires(limits, seed);
         let memory: Vec<*mut u64> =
@@ -98,16 +100,26 @@ impl Program {
         if self.waiting[from][to].is_some() {
             return;
         }
-        let what = self.random.below(8);
+        let what = self.random.below(10);
         let mut buffer = vec![self.writes + 1; 3].into_boxed_slice();
         let (piece, first, count) = self.piece(from, to, buffer.as_mut_ptr());
+        let before = self.model[from][to];
+        let (origin, operand) = (self.before_read.len() as u64, self.writes + 1);
+        let (op, operand) = match self.random.below(4) {
+            0 => (AtomicOp::Swap, operand),
+            1 => (AtomicOp::MaxUnsigned, operand),
+            2 => (AtomicOp::Add, operand - before[first]),
+            _ => (AtomicOp::CompareSwap, operand),
+        };
+        let (word, atomic) = (Piece { len: 8, ..piece }, Atomic { op, width: 8, operand, comparand: before[first] });
         let wire = self.wires[from].one_sided().unwrap();
         // SAFETY: memory that is open, and a buffer that lives until the end.
         let (writes, begun) = unsafe {
             match what {
                 0..3 => (true, wire.write(to, &[piece]).unwrap() == 1),
                 3 => (true, wire.go_straight(to, false, piece, BulkId(self.writes)).unwrap()),
-                4..6 => (false, wire.read(to, &[piece], self.before_read.len() as u64, 0).unwrap() == 1),
+                4..6 => (false, wire.read(to, &[piece], origin, 0).unwrap() == 1),
+                6..8 => (false, wire.change(to, word, atomic, origin).unwrap()),
                 _ => return self.send(from, to),
             }
         };
@@ -119,7 +131,13 @@ impl Program {
                 self.model[from][to][first..first + count].fill(self.writes);
                 self.lent.extend((what == 3).then_some(buffer));
             }
-            (false, true) => self.before_read.push((to, first, self.model[from][to])),
+            // Nobody else writes the word, so the old value is known.
+            (false, true) if what >= 6 => {
+                self.writes += 1;
+                self.before_read.push((to, first, before, true));
+                self.model[from][to][first] = self.writes;
+            }
+            (false, true) => self.before_read.push((to, first, before, false)),
         }
     }
 
@@ -159,10 +177,11 @@ impl Program {
         }
         let (before_read, model) = (&self.before_read, &self.model);
         self.wires[at].one_sided().unwrap().take_read(&mut |origin, _, bytes| {
-            let (from, first, before) = before_read[origin as usize];
+            let (from, first, before, is_exact) = before_read[origin as usize];
             let words: Vec<u64> = bytes.chunks_exact(8).map(|word| u64::from_ne_bytes(word.try_into().unwrap())).collect();
             for (k, &word) in words.iter().enumerate() {
-                let (least, most) = (before[first + k], model[at][from][first + k]);
+                let least = before[first + k];
+                let most = if is_exact { least } else { model[at][from][first + k] };
                 assert!((least..=most).contains(&word), "seed {seed}: {at} read {word} from {from}, not {least} to {most}");
             }
         });
@@ -230,6 +249,7 @@ const ORDERED: RmaLimits = RmaLimits {
     put_put: true,
     put_get: true,
     frame_behind_write: true,
+    atomics: false,
 };
 
 /// A look sets one mark for all writes to a peer, and a flush without writes takes nothing.

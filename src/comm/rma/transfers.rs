@@ -10,7 +10,16 @@ use super::{
     wire::RmaWire,
     works::SlotTransfer,
 };
-use crate::comm::am::wire::{BulkId, OneSided, Opened, Piece, Result, Transfers};
+use crate::{
+    comm::{
+        Atomic, AtomicOp,
+        am::wire::{BulkId, OneSided, Opened, Piece, Result, Transfers},
+    },
+    memory::atomic_op::changed,
+};
+
+/// Bytes of a word that an adapter changes.
+const WORD: usize = size_of::<u64>();
 
 /// The bytes of a piece at the peer.
 fn range(piece: &Piece) -> Range<u64> {
@@ -23,7 +32,7 @@ impl<A: RmaAdapter, R: FrameRoad<A>> RmaWire<A, R> {
         let limits = self.adapter.limits();
         let is_ordered = if reads { limits.put_get } else { limits.put_put };
         let order = self.peers.meet(with);
-        order.has_room() && (is_ordered || !order.overlaps(&range(piece)))
+        order.has_room() && (is_ordered && !order.changes() || !order.overlaps(&range(piece)))
     }
 
     /// A write has begun.
@@ -85,6 +94,32 @@ impl<A: RmaAdapter, R: FrameRoad<A>> RmaWire<A, R> {
         Ok(is_taken)
     }
 
+    /// Begins the next step of the atomic operation of a slot. False if there is no room.
+    pub(super) fn step(&mut self, slot: usize) -> Result<bool> {
+        let Some(SlotTransfer::Change { at, there, key, step, .. }) = self.works.begun(slot) else { return Ok(true) };
+        let (here, local) = (self.works.place(slot, there), self.works.region());
+        let work = RmaWork { here, len: WORD, local, there, key, inline: false, id: slot as u64 };
+        // SAFETY: the slot is not touched before its end is reported.
+        unsafe { self.adapter.change(at, &work, step) }
+    }
+
+    /// The adapter has done a step of an atomic operation. Returns true if that was the last.
+    pub(super) fn steps_on(&mut self, slot: usize) -> bool {
+        let Some(SlotTransfer::Change { at, number, origin, there, key, step, wanted }) = self.works.begun(slot) else {
+            return true;
+        };
+        let mut old = 0;
+        self.works.look(slot, there, WORD, |bytes| old = u64::from_le_bytes(std::array::from_fn(|k| bytes[k])));
+        // One that the adapter cannot do is a comparison with what was seen, until nobody has come between.
+        let is_last = step.op == wanted.op || step.op == AtomicOp::CompareSwap && step.comparand == old;
+        let new = changed(wanted.op, old, wanted.operand, wanted.comparand).filter(|_| !is_last);
+        let Some(operand) = new else { return true };
+        let step = Atomic { op: AtomicOp::CompareSwap, operand, comparand: old, ..step };
+        self.works.set(slot, SlotTransfer::Change { at, number, origin, there, key, step, wanted });
+        self.stepping.push_back(slot);
+        false
+    }
+
     /// Begins pieces as long as `begin` says that there is room; looks for room once.
     fn each(&mut self, with: usize, pieces: &[Piece], mut begin: impl FnMut(&mut Self, &Piece) -> Result<bool>) -> Result<usize> {
         if !self.meets(with)? {
@@ -134,6 +169,25 @@ impl<A: RmaAdapter, R: FrameRoad<A>> OneSided for RmaWire<A, R> {
         })
     }
 
+    unsafe fn change(&mut self, at: usize, word: Piece, atomic: Atomic, origin: u64) -> Result<bool> {
+        if !self.meets(at)? || !self.may_begin(at, false, &word) {
+            return Ok(false);
+        }
+        let Some((slot, _)) = self.works.free(word.there) else { return Ok(false) };
+        use AtomicOp::{Add, And, CompareSwap, Load, Or, Xor};
+        let op = if let Load | Add | And | Or | Xor | CompareSwap = atomic.op { atomic.op } else { Load };
+        let (step, Piece { there, key, .. }) = (Atomic { op, ..atomic }, word);
+        self.works.begin(slot, SlotTransfer::Change { at, number: 0, origin, there, key, step, wanted: atomic });
+        if !self.step(slot)? {
+            self.works.release(slot);
+            return Ok(false);
+        }
+        let number = self.peers.meet(at).begin_change(range(&word));
+        self.works.set(slot, SlotTransfer::Change { at, number, origin, there, key, step, wanted: atomic });
+        self.reading += 1;
+        Ok(true)
+    }
+
     unsafe fn go_straight(&mut self, with: usize, reads: bool, piece: Piece, id: BulkId) -> Result<bool> {
         if self.works.free_straight().is_none() {
             self.poll()?;
@@ -169,7 +223,11 @@ impl<A: RmaAdapter, R: FrameRoad<A>> OneSided for RmaWire<A, R> {
     fn take_read(&mut self, each: &mut dyn FnMut(u64, usize, &[u8])) -> bool {
         let is_any = !self.read.is_empty();
         while let Some(slot) = self.read.pop_front() {
-            let Some(SlotTransfer::Read { from, number, origin, at, there, len }) = self.works.release(slot) else { continue };
+            let (from, number, origin, at, there, len) = match self.works.release(slot) {
+                Some(SlotTransfer::Read { from, number, origin, at, there, len }) => (from, number, origin, at, there, len),
+                Some(SlotTransfer::Change { at, number, origin, there, .. }) => (at, number, origin, 0, there, WORD),
+                _ => continue,
+            };
             self.works.look(slot, there, len, |bytes| each(origin, at, bytes));
             self.peers.meet(from).end(number);
             self.reading -= 1;

@@ -77,6 +77,8 @@ pub(in crate::comm) struct RmaWire<A: RmaAdapter, R> {
     pub(super) read: VecDeque<usize>,
     pub(super) reading: usize,
     pub(super) ended: Vec<Ended>,
+    /// Slots of atomic operations whose next step the adapter was too full for.
+    pub(super) stepping: VecDeque<usize>,
     /// Peers with writes that no mark stands behind.
     pub(super) unmarked: VecDeque<usize>,
     /// What the adapter has reported; empty, kept for its memory.
@@ -122,6 +124,7 @@ impl<A: RmaAdapter, R: FrameRoad<A>> RmaWire<A, R> {
             read: VecDeque::new(),
             reading: 0,
             ended: Vec::new(),
+            stepping: VecDeque::new(),
             unmarked: VecDeque::new(),
             done: Vec::new(),
             find_at: None,
@@ -195,6 +198,11 @@ impl<A: RmaAdapter, R: FrameRoad<A>> RmaWire<A, R> {
         }
         self.done = done;
         polled?;
+        while let Some(&slot) = self.stepping.front()
+            && self.step(slot)?
+        {
+            self.stepping.pop_front();
+        }
         match &self.failed {
             Some((at, why)) if self.now() >= *at => Err(Broken(why.clone())),
             _ => Ok(is_any),
@@ -228,7 +236,8 @@ impl<A: RmaAdapter, R: FrameRoad<A>> RmaWire<A, R> {
                     self.unmarked.push_back(peer);
                 }
             }
-            Some(WorkEnd::Slot(slot, SlotTransfer::Read { .. })) => self.read.push_back(slot),
+            Some(WorkEnd::Slot(slot, SlotTransfer::Change { .. })) if !self.steps_on(slot) => {}
+            Some(WorkEnd::Slot(slot, SlotTransfer::Read { .. } | SlotTransfer::Change { .. })) => self.read.push_back(slot),
             Some(WorkEnd::Slot(slot, SlotTransfer::Write { to, number })) => {
                 self.works.release(slot);
                 if !marks {
@@ -268,14 +277,14 @@ impl<A: RmaAdapter, R: FrameRoad<A>> RmaWire<A, R> {
 
 impl<A: RmaAdapter, R: FrameRoad<A>> Wire for RmaWire<A, R> {
     fn limits(&self) -> Limits {
-        let RmaLimits { longest, local_regions, .. } = *self.adapter.limits();
+        let RmaLimits { longest, local_regions, atomics, .. } = *self.adapter.limits();
         let straight = match self.settings.may_give_up {
             true => usize::MAX,
             false if local_regions => REGISTERED_FROM,
             false => STRAIGHT_FROM,
         };
         let (copied, longest) = (COPIED.min(longest), LONGEST.min(longest));
-        let one_sided = Some(OneSidedLimits { copied, straight, longest, run: RUN, reads: true });
+        let one_sided = Some(OneSidedLimits { copied, straight, longest, run: RUN, reads: true, atomics });
         Limits { frame: self.road.longest(), bulk: None, one_sided, by_agents: false }
     }
 
@@ -290,7 +299,8 @@ impl<A: RmaAdapter, R: FrameRoad<A>> Wire for RmaWire<A, R> {
     fn send(&mut self, to: usize, class: Class, frame: Frame) -> Result<Option<Frame>> {
         let is_ordered = class == Class::Reply || self.adapter.limits().frame_behind_write;
         let is_lost = |peer: &PeerOrder| class == Class::Request && peer.is_lost;
-        let waits = self.peers.get(to).is_some_and(|peer| is_lost(peer) || !is_ordered && peer.writes());
+        let has_before = |peer: &PeerOrder| if is_ordered { class == Class::Request && peer.changes() } else { peer.writes() };
+        let waits = self.peers.get(to).is_some_and(|peer| is_lost(peer) || has_before(peer));
         if !waits && self.meets(to)? && self.road.send(&mut self.adapter, to, class, frame.sealed())? {
             self.frames.give(frame);
             return Ok(None);

@@ -1,7 +1,11 @@
 //! Slots of memory, and what was begun from each.
 
 use super::adapter::{RmaAccess, RmaAdapter};
-use crate::comm::{am::wire::BulkId, kit::slots::Slots};
+use crate::comm::{
+    Atomic,
+    am::wire::{BulkId, Key},
+    kit::slots::Slots,
+};
 
 /// Copied pieces that may be under way, and transfers that go straight: their slots have no memory, and are numbered behind the others.
 const COPIES: usize = 64;
@@ -13,9 +17,36 @@ const OF_MARK: u64 = 1 << 62;
 /// What was begun from a slot, and its number among the transfers with the peer.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum SlotTransfer {
-    Write { to: usize, number: u64 },
-    Read { from: usize, number: u64, origin: u64, at: usize, there: u64, len: usize },
-    Straight { with: usize, number: u64, reads: bool, len: usize, region: Option<u64>, id: BulkId },
+    Write {
+        to: usize,
+        number: u64,
+    },
+    Read {
+        from: usize,
+        number: u64,
+        origin: u64,
+        at: usize,
+        there: u64,
+        len: usize,
+    },
+    /// An atomic operation: what is done next, if it takes several, and what it was that the caller wants.
+    Change {
+        at: usize,
+        number: u64,
+        origin: u64,
+        there: u64,
+        key: Key,
+        step: Atomic,
+        wanted: Atomic,
+    },
+    Straight {
+        with: usize,
+        number: u64,
+        reads: bool,
+        len: usize,
+        region: Option<u64>,
+        id: BulkId,
+    },
 }
 
 /// What has ended.
@@ -69,7 +100,7 @@ impl Works {
 
     /// A slot with memory that is free, and where the bytes of a place at a peer begin there.
     pub(super) fn free(&self, there: u64) -> Option<(usize, *mut u8)> {
-        self.free.last().map(|&slot| (slot, self.slots.at(slot, self.slots.len()).wrapping_add(self.begins(there))))
+        self.free.last().map(|&slot| (slot, self.place(slot, there)))
     }
 
     /// A slot without memory that is free.
@@ -96,6 +127,21 @@ impl Works {
         let free = if slot < COPIES { &mut self.free } else { &mut self.free_straight };
         free.pop_if(|last| *last == slot);
         self.begun[slot] = Some(what);
+    }
+
+    /// What was begun from a slot.
+    pub(super) fn begun(&self, slot: usize) -> Option<SlotTransfer> {
+        self.begun[slot]
+    }
+
+    /// Something else is begun from a slot that is not free.
+    pub(super) fn set(&mut self, slot: usize, what: SlotTransfer) {
+        self.begun[slot] = Some(what);
+    }
+
+    /// Where the bytes of a place at a peer begin in a slot.
+    pub(super) fn place(&self, slot: usize, there: u64) -> *mut u8 {
+        self.slots.at(slot, self.slots.len()).wrapping_add(self.begins(there))
     }
 
     /// What was begun from a slot has ended, and nobody looks at it any more.

@@ -66,9 +66,15 @@ impl Network for Split {
     }
 
     unsafe fn issue(&self, operation: &Operation<'_>, token: Token) -> Issued {
-        let rank = operation.rank();
+        // Words that belong to an adapter do so inside a node, too.
+        let is_for_adapter =
+            matches!(operation, Operation::Atomic { atomic, .. } if atomic.width > self.capabilities.native.coherent);
+        let network = match is_for_adapter && self.is_here() {
+            true => Some(&*self.far),
+            false => self.to(operation.rank(), token),
+        };
         // SAFETY: the caller's promise.
-        self.to(rank, token).map_or(Issued::Pending, |network| unsafe { network.issue(operation, token) })
+        network.map_or(Issued::Pending, |network| unsafe { network.issue(operation, token) })
     }
 
     fn cancel(&self, token: Token) {

@@ -38,7 +38,7 @@ impl<D: Device> Wire for Links<D> {
     fn limits(&self) -> Limits {
         let device::DeviceLimits { longest_message, reads, .. } = *self.device.limits();
         let longest = longest_message.min(LONGEST);
-        let one_sided = OneSidedLimits { copied: COPIED, straight: STRAIGHT_FROM, longest, run: RUN, reads };
+        let one_sided = OneSidedLimits { copied: COPIED, straight: STRAIGHT_FROM, longest, run: RUN, reads, atomics: false };
         Limits { frame: FRAME, bulk: None, one_sided: Some(one_sided), by_agents: true }
     }
 

@@ -4,13 +4,14 @@
 //! |---|---|
 //! | `memory` | memory that is open to an adapter |
 //! | `landing` | how data land; atomics |
-//! | `works`, `moving` | adapters that move memory without connections |
+//! | `works`, `held`, `moving` | adapters that move memory without connections |
 //! | `travelling`, `modelled` | the same in virtual time |
 //! | `socket` | packets between processes, and the thread that takes them |
 //!
 //! Adapters of one process see each other, and those of a machine's processes send packets. In virtual time their messages travel by
 //! [`Cables`](super::Cables).
 
+mod held;
 pub(in crate::comm) mod landing;
 mod memory;
 mod modelled;

@@ -38,9 +38,9 @@ impl MovingFabric {
                 let bytes = Pinned::zeroed(len);
                 (Move::Read(bytes.start()), Some((here, bytes)))
             }
-            Move::Add(operand, here) => {
+            Move::Change(atomic, here) => {
                 let bytes = Pinned::zeroed(len);
-                (Move::Add(operand, bytes.start()), Some((here, bytes)))
+                (Move::Change(atomic, bytes.start()), Some((here, bytes)))
             }
         };
         // SAFETY: the poster's promise, since its port is open and the work has not ended; or memory of the bytes.

@@ -13,12 +13,14 @@ use std::{
 };
 
 use super::{
-    landing::{atomic, land},
+    held::HeldWords,
+    landing::land,
     memory::{Closed, OpenMemory, Pinned},
     travelling::OnCables,
     works::{Move, Moved, MovingWork},
 };
 use crate::comm::{
+    Atomic,
     kit::{mutex::Mutex, random::Random},
     soft::Cables,
 };
@@ -46,8 +48,7 @@ pub(in crate::comm) struct MovingFabric {
     memory: Mutex<BTreeMap<usize, OpenMemory<bool>>>,
     /// Writes that have ended and not landed.
     landing: Mutex<Vec<LandingWrite>>,
-    /// Atomic operations of all adapters, one at a time.
-    atomics: Mutex<()>,
+    held: HeldWords,
     numbers: AtomicU64,
     packets: Mutex<BTreeMap<usize, PacketBox>>,
     pub(super) on_cables: Option<OnCables>,
@@ -73,6 +74,7 @@ pub(super) struct LandingWrite {
     to: usize,
     from: Pinned,
     place: Pinned,
+    there: u64,
     len: usize,
 }
 
@@ -100,8 +102,8 @@ impl MovingFabric {
     }
 
     fn with(rules: MovingRules, seed: u64, on_cables: Option<OnCables>) -> Arc<Self> {
-        let (memory, landing, atomics, packets) = (Mutex::default(), Mutex::default(), Mutex::default(), Mutex::default());
-        Arc::new(MovingFabric { rules, seed, memory, landing, atomics, numbers: AtomicU64::new(1), packets, on_cables })
+        let (memory, landing, held, packets) = (Mutex::default(), Mutex::default(), HeldWords::default(), Mutex::default());
+        Arc::new(MovingFabric { rules, seed, memory, landing, held, numbers: AtomicU64::new(1), packets, on_cables })
     }
 
     /// Opens the adapter of a rank.
@@ -121,7 +123,7 @@ impl MovingFabric {
         let mut landing = self.landing.lock();
         let before = landing.len();
         for write in landing.extract_if(.., |write| which(write)) {
-            write.land(0);
+            self.lands(write, 0);
         }
         landing.len() < before
     }
@@ -130,7 +132,31 @@ impl MovingFabric {
     pub(super) fn land_next(&self, by: usize, to: usize) {
         let mut landing = self.landing.lock();
         let next = landing.iter().position(|write| (write.by, write.to) == (by, to));
-        next.into_iter().for_each(|at| landing.remove(at).land(0));
+        next.into_iter().for_each(|at| self.lands(landing.remove(at), 0));
+    }
+
+    fn lands(&self, LandingWrite { to, from, place, there, len, .. }: LandingWrite, random: usize) {
+        // An atomic operation that was disturbed says so at its own end.
+        let _ = self.held.write_back(to, there..there + len as u64);
+        fence(Ordering::SeqCst);
+        // SAFETY: a copy, and memory that is pinned.
+        unsafe { land(place.start(), from.start(), len, random) };
+    }
+
+    /// The memory of a work at its target.
+    fn pinned(&self, &MovingWork { to, key, there, len, .. }: &MovingWork) -> Result<Pinned, String> {
+        let pinned = self.memory.lock().get(&to).and_then(|memory| match key {
+            Some(key) => memory.pin(key, there, len, |is_open| is_open),
+            None => memory.find(there, len, |is_open| is_open),
+        });
+        pinned.ok_or_else(|| format!("{len} bytes at {there:#x} are not in the memory that rank {to} has opened"))
+    }
+
+    /// An adapter changes a word, and holds it. Returns its old value.
+    fn hold(&self, work: &MovingWork, atomic: Atomic) -> Result<u64, String> {
+        let place = self.pinned(work)?;
+        // SAFETY: the device has checked length and alignment.
+        Ok(unsafe { self.held.change(work.to, work.there, place, atomic) })
     }
 
     /// Moves what a work moves; what is not strict lands later.
@@ -138,12 +164,13 @@ impl MovingFabric {
     /// # Safety
     /// The poster's promise for memory here.
     pub(super) unsafe fn carry_out(&self, by: usize, work: &MovingWork, random: usize) -> Result<(), String> {
-        let &MovingWork { what, to, key, there, len, .. } = work;
-        let pinned = self.memory.lock().get(&to).and_then(|memory| match key {
-            Some(key) => memory.pin(key, there, len, |is_open| is_open),
-            None => memory.find(there, len, |is_open| is_open),
-        });
-        let place = pinned.ok_or_else(|| format!("{len} bytes at {there:#x} are not in the memory that rank {to} has opened"))?;
+        let &MovingWork { what, to, there, len, .. } = work;
+        let old = match (what, work.old) {
+            (Move::Change(atomic, _), None) => self.hold(work, atomic)?,
+            (_, old) => old.unwrap_or_default(),
+        };
+        let place = self.pinned(work)?;
+        self.held.write_back(to, there..there + len as u64)?;
         // What is behind this comes behind what has landed, for those who see it.
         fence(Ordering::SeqCst);
         // SAFETY: the caller's promise for memory here; there it is pinned.
@@ -151,16 +178,14 @@ impl MovingFabric {
             match what {
                 Move::Write(from) if self.rules == MovingRules::Strict => land(place.start(), from, len, random),
                 Move::Write(from) => {
-                    let write = LandingWrite { by, to, from: Pinned::copy_of(from, len), place, len };
+                    let write = LandingWrite { by, to, from: Pinned::copy_of(from, len), place, there, len };
                     self.landing.lock().push(write);
                 }
                 Move::Read(here) => {
                     self.land(|write| (write.by, write.to) == (by, to));
                     land(here, place.start(), len, random);
                 }
-                Move::Add(operand, here) => {
-                    atomic(&self.atomics, place.start().cast(), here, |old| Some(old.wrapping_add(operand)));
-                }
+                Move::Change(_, here) => land(here, (&raw const old).cast(), len, random),
             }
         }
         Ok(())
@@ -175,10 +200,15 @@ impl MovingFabric {
 
     /// Waits until no work uses memory of a rank that nobody can name any more.
     fn settle(&self, rank: usize, is_in_use: impl Fn() -> bool) {
-        self.land(|write| write.to == rank);
+        let land = || {
+            self.land(|write| write.to == rank);
+            // As in `lands`.
+            let _ = self.held.write_back(rank, 0..u64::MAX);
+        };
+        land();
         while is_in_use() {
             std::thread::yield_now();
-            self.land(|write| write.to == rank);
+            land();
         }
         fence(Ordering::Acquire);
     }
@@ -220,7 +250,7 @@ impl MovingPort {
     /// Memory here is as the work needs it until [`test`](Self::test) says that it has ended.
     pub(in crate::comm) unsafe fn begin(&mut self, what: Move, to: usize, key: Option<u64>, there: u64, len: usize) -> u64 {
         let number = self.fabric.number();
-        let work = MovingWork { what, to, key, there, len, number };
+        let work = MovingWork { what, to, key, there, len, number, old: None };
         match &self.fabric.on_cables {
             None => self.open.push(work),
             Some(cables) => {
@@ -302,7 +332,7 @@ impl MovingPort {
                 let (by, to) = (landing[at].by, landing[at].to);
                 at = landing.iter().position(|write| (write.by, write.to) == (by, to)).unwrap_or(at);
             }
-            landing.remove(at).land(self.random.below(usize::MAX));
+            self.fabric.lands(landing.remove(at), self.random.below(usize::MAX));
         }
     }
 
@@ -315,6 +345,13 @@ impl MovingPort {
         if self.fabric.rules == MovingRules::InOrder {
             let to = self.open[at].to;
             at = self.open.iter().position(|work| work.to == to).unwrap_or(at);
+        }
+        let work = &mut self.open[at];
+        if let (Move::Change(atomic, _), None) = (work.what, work.old)
+            && let Ok(old) = self.fabric.hold(work, atomic)
+        {
+            work.old = Some(old);
+            return;
         }
         let work = self.open.remove(at);
         let random = self.random.below(usize::MAX);
@@ -333,17 +370,10 @@ impl MovingPort {
     }
 }
 
-impl LandingWrite {
-    fn land(self, random: usize) {
-        fence(Ordering::SeqCst);
-        // SAFETY: a copy, and memory that is pinned.
-        unsafe { land(self.place.start(), self.from.start(), self.len, random) };
-    }
-}
-
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+    use crate::comm::AtomicOp;
 
     fn end(port: &mut MovingPort, number: u64) -> Result<(), String> {
         for _ in 0..1000 {
@@ -380,5 +410,37 @@ mod tests {
             one.close();
             other.close();
         }
+    }
+
+    /// An adapter holds a word from the moment that it looks at it until the end; others that change it meanwhile do so there.
+    #[test]
+    fn a_processor_that_writes_a_held_word_is_caught() {
+        let fabric = MovingFabric::new(MovingRules::Strict, 1);
+        let (mut one, mut other) = (fabric.open(0), fabric.open(1));
+        let (mut words, mut old) = ([5_u64; 2], [0_u64; 2]);
+        let [first, second] = [0, 1].map(|at| (&raw mut words[at]).expose_provenance() as u64);
+        let add = |here: *mut u64| Move::Change(Atomic { op: AtomicOp::Add, width: 8, operand: 3, comparand: 0 }, here.cast());
+        // SAFETY: the arrays outlive the ports, and only pointers lead to them until these are closed.
+        unsafe {
+            let key = other.register((&raw mut words).cast(), 16, true);
+            let numbers = [
+                one.begin(add(&raw mut old[0]), 1, Some(key), first, 8),
+                other.begin(add(&raw mut old[1]), 1, Some(key), first, 8),
+            ];
+            assert!(matches!(one.test(numbers[0]), Moved::NotYet));
+            assert!(matches!(other.test(numbers[1]), Moved::NotYet));
+            assert_eq!((&raw const words[0]).read_volatile(), 5, "it is held");
+            end(&mut one, numbers[0]).unwrap();
+            assert_eq!((&raw const words[0]).read_volatile(), 11, "one writes back for both");
+            end(&mut other, numbers[1]).unwrap();
+            let number = one.begin(add(&raw mut old[0]), 1, Some(key), second, 8);
+            assert!(matches!(one.test(number), Moved::NotYet));
+            (&raw mut words[1]).write_volatile(7);
+            let said = end(&mut one, number).unwrap_err();
+            assert!(said.contains(&format!("the word at {second:#x} of rank 1")), "{said}");
+        }
+        one.close();
+        other.close();
+        assert_eq!(words, [11, 7]);
     }
 }

@@ -61,7 +61,7 @@ impl OnCables {
         let bytes = match work.what {
             Move::Write(_) => work.len,
             Move::Read(_) => 0,
-            Move::Add(..) => WORD,
+            Move::Change(..) => WORD,
         };
         self.leaves(by, work.to, bytes, work.number, MovingTravel::Work(work));
     }

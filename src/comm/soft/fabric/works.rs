@@ -1,12 +1,14 @@
 //! Works of adapters that move memory.
 
+use crate::comm::Atomic;
+
 /// What a work does. `Write` and `Read` name memory here.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::comm) enum Move {
     Write(*const u8),
     Read(*mut u8),
-    /// Adds to a word; the old value lands here.
-    Add(u64, *mut u8),
+    /// Changes a word of eight bytes; the old value lands here.
+    Change(Atomic, *mut u8),
 }
 
 /// The state of a work.
@@ -31,6 +33,8 @@ pub(super) struct MovingWork {
     pub(super) there: u64,
     pub(super) len: usize,
     pub(super) number: u64,
+    /// What an atomic operation has found, while the adapter holds its word.
+    pub(super) old: Option<u64>,
 }
 
 // SAFETY: addresses, which the port's thread uses as the poster has promised.

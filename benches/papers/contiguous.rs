@@ -1,7 +1,7 @@
 //! Figures 7, 8, 10 and 11, and those of ARMCI-ODCM: one contiguous transfer at a time.
 //!
 //! "There is only one outstanding message between the communicating processes": each call is complete when the next begins, a put with a
-//! fence. Sizes double from one number to 4 MiB. One more is a number longer than 4096 bytes, where the other engine begins: among powers
+//! fence. Sizes double from one number to 4 MiB. One more is two numbers longer than 4096 bytes, where the other engine begins: among powers
 //! of two, its longer start would be hidden by twice the bytes.
 
 use global_arrays::prelude::*;
@@ -13,7 +13,7 @@ use crate::mean_micros;
 const OTHER: usize = 1;
 const LEAST: usize = 8;
 const MOST: usize = 4 << 20;
-const ABOVE_SWITCH: usize = 4096 + 8;
+const ABOVE_SWITCH: usize = 4096 + 16;
 const TIMES: usize = 20;
 
 pub(crate) fn get(job: &Job) -> Result<Vec<(usize, f64)>, Error> {

@@ -182,16 +182,20 @@ impl Locks {
             return Err(Error::argument("lock", format_args!("lock {lock} of {}", self.count)));
         }
         let (member, index) = self.place(lock);
-        let holder = HELD + self.words.group().inner.engine().rank() as u64;
         let what = || format!("could not learn whether it holds {}", self.name(lock));
-        self.words.atomic_on_lock(member, index, AtomicOp::CompareSwap, (holder, FREE), &what)
+        self.words.atomic_on_lock(member, index, AtomicOp::CompareSwap, (self.holder(), FREE), &what)
+    }
+
+    /// What a lock's word is while this rank holds it.
+    fn holder(&self) -> u64 {
+        HELD + self.words.group().inner.engine().rank() as u64
     }
 
     fn release(&self, lock: usize) -> Result<()> {
         let fenced = self.words.group().fence_all(Op::Sync);
         let (member, index) = self.place(lock);
         let what = || format!("could not give back {}", self.name(lock));
-        self.words.atomic_on_lock(member, index, AtomicOp::Swap, (FREE, 0), &what)?;
+        self.words.atomic_on_lock(member, index, AtomicOp::CompareSwap, (FREE, self.holder()), &what)?;
         fenced
     }
 }

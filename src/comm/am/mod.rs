@@ -139,6 +139,7 @@ impl<W: Wire> Am<W> {
         let (topology, fabric) = (member.topology().clone(), member.fabric().clone());
         let (limits, connects, sleeper) = (wire.limits(), wire.connections().is_some(), wire.sleeper());
         assert!(limits.frame >= wire::LEAST_FRAME, "frames of {} bytes", limits.frame);
+        // An adapter with atomics locks, gets and puts faster than messages bring what a processor adds.
         let coherent = if limits.one_sided.is_some_and(|limits| limits.atomics) { 4 } else { 8 };
         // Without a thread nobody beats.
         let endpoint = Endpoint::new(wire, member, has_helper, silence.filter(|_| has_helper));
@@ -150,7 +151,7 @@ impl<W: Wire> Am<W> {
                 longest_transfer: limits.longest(),
                 order: Order { put_put: true, put_get: true },
                 progress: if has_helper { Progress::Thread } else { Progress::Caller },
-                native: Native { coherent, blocks: true, accumulate: true, signals: true, append: true },
+                native: Native { coherent, blocks: true, accumulate: coherent == 8, signals: true, append: true },
                 ..Capabilities::default()
             },
             endpoint: Mutex::new(endpoint),

@@ -40,9 +40,8 @@ impl<'a> RemoteLock<'a> {
     }
 
     fn try_take(&mut self) -> Result<Option<()>> {
-        let holder = self.engine.rank() as u64 + 1;
         let what = || format!("could not learn whether it holds the accumulate lock of rank {}", self.rank);
-        let old = self.change(AtomicOp::CompareSwap, holder, &what)?;
+        let old = self.change(FREE, self.holder(), &what)?;
         self.held = old == FREE;
         Ok(self.held.then_some(()))
     }
@@ -59,12 +58,17 @@ impl<'a> RemoteLock<'a> {
         self.engine
             .flush(Some(self.rank), self.label)
             .inspect_err(|error| self.engine.conduit().end(&format!("{}: {error}", what())))?;
-        self.change(AtomicOp::Swap, FREE, &what).map(|_| ())
+        self.change(self.holder(), FREE, &what).map(|_| ())
     }
 
-    /// Changes the lock word, if it is free or whatever it holds.
-    fn change(&self, op: AtomicOp, operand: u64, what: &dyn Fn() -> String) -> Result<u64> {
-        let (lock, atomic) = (Remote { rank: self.rank, offset: self.lock }, Atomic { op, width: 8, operand, comparand: FREE });
+    fn holder(&self) -> u64 {
+        self.engine.rank() as u64 + 1
+    }
+
+    /// Changes the lock word from one value to another, if it has that.
+    fn change(&self, comparand: u64, operand: u64, what: &dyn Fn() -> String) -> Result<u64> {
+        let lock = Remote { rank: self.rank, offset: self.lock };
+        let atomic = Atomic { op: AtomicOp::CompareSwap, width: 8, operand, comparand };
         self.engine.atomic_on_lock(Road::Network, lock, atomic, self.label, what)
     }
 }
@@ -115,10 +119,10 @@ mod tests {
             match call {
                 Call::Put(token) | Call::Get(token) => Some(Event::LocalDone(token)),
                 Call::Flush(token) => Some(Event::RemoteDone(token)),
-                Call::Atomic { op, operand, token } => {
+                Call::Atomic { operand, token, .. } => {
                     let mut word = there.lock().unwrap();
                     let old = *word;
-                    if op == AtomicOp::Swap || old == FREE {
+                    if operand == FREE || old == FREE {
                         *word = operand;
                     }
                     Some(Event::Value(token, old))
@@ -161,7 +165,7 @@ mod tests {
     #[test]
     fn a_lock_that_cannot_be_given_back_ends_the_job() {
         let (kept, _) = engine(None, |call| match call {
-            Call::Atomic { op: AtomicOp::Swap, token, .. } => failed(token),
+            Call::Atomic { operand: FREE, token, .. } => failed(token),
             _ => None,
         });
         let (hidden, _) = engine(None, |call| if let Call::Flush(token) = call { failed(token) } else { None });

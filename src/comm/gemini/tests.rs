@@ -5,7 +5,7 @@ use crate::comm::{
     Atomic, AtomicOp,
     am::{
         frame::RecordKind,
-        wire::{Arrival, Class, OneSided, Opened, Piece, Wire},
+        wire::{Arrival, Class, Opened, Piece, Wire},
     },
     kit::random::Random,
     rma::wire::RmaWire,

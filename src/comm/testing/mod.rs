@@ -19,8 +19,8 @@ use std::{
 };
 
 use super::{
-    Atomic, AtomicOp, Awaited, Capabilities, Conduit, Event, Events, Issued, Local, Network, Operation, Remote, SignalWord,
-    Token, Topology,
+    Atomic, Awaited, Capabilities, Conduit, Event, Events, Issued, Local, Network, Operation, Remote, SignalWord, Token,
+    Topology,
     engine::Engine,
     node::{Fabric, Member},
 };
@@ -33,7 +33,7 @@ pub(in crate::comm) enum Call {
     Get(Token),
     Flush(Token),
     Append(usize, Token),
-    Atomic { op: AtomicOp, operand: u64, token: Token },
+    Atomic { operand: u64, token: Token },
     Poll,
 }
 
@@ -92,7 +92,7 @@ impl Network for Fake {
         let call = match *operation {
             Operation::PutSignal { local, signal, .. } => Call::PutSignal { len: local.len, signal, token },
             Operation::Flush { .. } => Call::Flush(token),
-            Operation::Atomic { atomic: Atomic { op, operand, .. }, .. } => Call::Atomic { op, operand, token },
+            Operation::Atomic { atomic: Atomic { operand, .. }, .. } => Call::Atomic { operand, token },
             Operation::Append { letter, .. } => Call::Append(letter.packed(), token),
             _ => return Issued::Pending,
         };

@@ -12,7 +12,7 @@ const TWO_NODES: Job<'static> = Job { network: GEMINI, ranks: 2, ranks_per_node:
 pub(super) const PATCH: usize = 1 << 20;
 
 /// The longest transfer of the other engine's predecessor, and one just longer.
-const SWITCH: [usize; 2] = [4096, 4096 + 8];
+const SWITCH: [usize; 2] = [4096, 4096 + 16];
 
 pub(super) const PEAK: f64 = 0.02;
 pub(super) const FITTED: f64 = 0.05;

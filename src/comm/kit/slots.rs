@@ -11,6 +11,9 @@ use crate::memory::kernels;
 /// Slots begin where lines of the cache do.
 const LINE: usize = 64;
 
+/// Memory of so many bytes or more begins and ends where pages do: adapters may register whole pages, and none twice.
+const PAGE: usize = 4096;
+
 /// Memory in slots of one length. A slot that is lent to a device is touched by nobody else.
 pub(in crate::comm) struct Slots {
     start: NonNull<u8>,
@@ -25,7 +28,8 @@ impl Slots {
     /// `count` slots of at least `len` bytes each.
     pub(in crate::comm) fn new(count: usize, len: usize) -> Self {
         let len = len.next_multiple_of(LINE);
-        let layout = Layout::from_size_align(count * len, LINE).expect("some megabytes at most");
+        let align = if count * len < PAGE { LINE } else { PAGE };
+        let layout = Layout::from_size_align((count * len).next_multiple_of(align), align).expect("some megabytes at most");
         assert!(layout.size() > 0, "slots without memory");
         // SAFETY: not of length zero.
         let start = NonNull::new(unsafe { alloc_zeroed(layout) }).unwrap_or_else(|| handle_alloc_error(layout));
@@ -111,6 +115,13 @@ mod tests {
         assert!(read(1)[..2] == [0; 2] && read(1)[2..] == [5; 126]);
         slots.look(1, 1, 3, |bytes| assert_eq!(bytes, [0, 5, 5]));
         assert_eq!(slots.at(2, 128).addr() - slots.memory().0.addr(), 256);
+    }
+
+    #[test]
+    fn much_memory_is_whole_pages() {
+        let slots = Slots::new(3, 3000);
+        let (start, len) = slots.memory();
+        assert_eq!((start.addr() % PAGE, len), (0, 3 * PAGE));
     }
 
     #[test]

@@ -100,7 +100,7 @@
 //! | `ib` | processes on one or many machines, over InfiniBand or RoCE | runs on soft-RoCE; never ran on an adapter |
 //! | `ib:soft`, `ib:sockets` | threads or processes of one machine, over the protocols of InfiniBand | runs, for tests |
 //! | `simulated:…` | in one process, in virtual time, on a model of a machine | runs; [its page](guide::virtual_cluster) |
-//! | `gemini`, `extoll` | processes on many machines | planned |
+//! | `gemini`, `extoll` | processes on many machines, by a library that its user compiles there (`README.md`) | never ran on an adapter |
 //!
 //! The feature `mpi` needs an MPI library (MPICH or Open MPI) with its headers, and libclang. `MPICC` names the library's compiler
 //! wrapper; the default is `mpicc`. Without the feature no system library is needed. The repository's `docs/cluster.md` shows how to

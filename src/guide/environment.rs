@@ -8,8 +8,8 @@
 //! | variable | value | default |
 //! |---|---|---|
 //! | `GA_RANKS` | number of ranks, from 1 to 8192, or to 65,536 over a simulated network. Under `mpirun` and `srun` the launcher sets it | one per core that the process may use |
-//! | `GA_NETWORK` | the conduit: `shared_memory`, `threads`, `mpi`, `ib`, `ofi` or `ofi:PROVIDER`, `shared_memory:unmapped` or `threads:unmapped`; `ib:soft`, `ib:sockets`, `gemini:soft`, `gemini:relaxed` and `extoll:soft` for tests; `simulated:gemini` and its like, see [the virtual cluster](super::virtual_cluster) | `mpi` under `mpirun` or `srun` if the binary has the feature, else `shared_memory` |
-//! | `GA_BOOTSTRAP` | how the ranks of `shared_memory`, `ib` and `ofi` start: `fork`; `pmi` or `pmix`, by the launcher that started this process and speaks that protocol; `mpi`, by the MPI library of the binary, if it has one; or `root`, by `GA_ROOT` | `root` if `GA_ROOT` is set; the launcher's protocol if one started this process and the binary has no MPI; `mpi` if it has, over `ib` and `ofi`; else `fork` |
+//! | `GA_NETWORK` | the conduit: `shared_memory`, `threads`, `mpi`, `ib`, `ofi` or `ofi:PROVIDER`, `gemini`, `extoll`, `shared_memory:unmapped` or `threads:unmapped`; `ib:soft`, `ib:sockets`, `gemini:soft`, `gemini:relaxed` and `extoll:soft` for tests; `simulated:gemini` and its like, see [the virtual cluster](super::virtual_cluster) | `mpi` under `mpirun` or `srun` if the binary has the feature, else `shared_memory` |
+//! | `GA_BOOTSTRAP` | how the ranks of `shared_memory`, `ib`, `ofi`, `gemini` and `extoll` start: `fork`; `pmi` or `pmix`, by the launcher that started this process and speaks that protocol; `mpi`, by the MPI library of the binary, if it has one; or `root`, by `GA_ROOT` | `root` if `GA_ROOT` is set; the launcher's protocol if one started this process and the binary has no MPI; `mpi` if it has, over `ib` and `ofi`; else `fork` |
 //! | `GA_ROOT`, `GA_RANK` | host and port of rank 0, as `node07:29400`, and the rank of this process: ranks that no launcher started meet there; `GA_RANKS` is how many there are | |
 //! | `GA_TOKEN`, `GA_TOKEN_FILE` | the secret that these ranks prove to know, at least 16 bytes; or a file with it that only its owner may read | |
 //! | `GA_RANKS_PER_NODE` | splits the ranks into nodes of this many consecutive ranks. Only ranks of one node share memory. Use it to test the path between machines on one machine | a node is a machine |
@@ -27,6 +27,7 @@
 //! | `GA_IB_GID` | over `ib`: the number of an entry of the port's GID table | over Ethernet the entry of RoCE v2, over InfiniBand the first one |
 //! | `GA_IB_PKEY` | over `ib`: the key of a partition of the network, such as `0x8001` | the first one that the port is a full member of |
 //! | `GA_OFI_DOMAIN` | over `ofi`: names of domains of the provider that the ranks of a machine take in turns, as `cxi0,cxi1` | the provider's first |
+//! | `GA_DMAPP`, `GA_EXTOLL` | over `gemini`, over `extoll`: the path of the library that was compiled from the `shim.c` of the network; the README has the commands | |
 //! | `GA_IB_SL`, `GA_IB_TC` | over `ib`: the service level of packets, 0 to 15, and their traffic class, 0 to 255 | `0`, `0` |
 //! | `GA_SEED` | of a simulated network: a number that chooses the order of what happens at one time | `0` |
 //! | `GA_COMPUTING` | of a simulated network: the time that computing takes, `declared`, `measured`, `measured:FACTOR`, `zero` or `skip` | `declared` |
@@ -71,5 +72,5 @@
 //!   message, and a rank answers only in its own calls.
 //! * A machine that is lost is found only where MPI provides `MPI_THREAD_MULTIPLE`. A rank watches the machines that it met first and
 //!   those that it waits for.
-//! * Not implemented yet: arrays mirrored on nodes, sparse arrays, disk-resident arrays, eigensolvers, the conduits `gemini` and
-//!   `extoll`. `ib` never ran on an adapter.
+//! * Not implemented yet: arrays mirrored on nodes, sparse arrays, disk-resident arrays, eigensolvers. `ib`,
+//!   `gemini` and `extoll` never ran on an adapter.

@@ -69,6 +69,9 @@ use crate::{
 /// that it names, such as `ofi:cxi` or `ofi:tcp;ofi_rxm`. Ranks are processes, forked or started by a launcher. `GA_OFI_DOMAIN` names the domains that
 /// the ranks of a machine take in turns. It has run on providers of sockets and of shared memory, and on no adapter yet.
 ///
+/// `gemini` and `extoll` drive their adapters by libraries that `GA_DMAPP` and `GA_EXTOLL` name, which users compile on their machine: the README has
+/// the commands. Ranks are processes as over `ofi`. Neither has run on an adapter.
+///
 /// For tests, a name takes layers, such as `threads+hidden+scrambled`. With `hidden` no memory is mapped. Between ranks that do not see
 /// each other's memory, `delayed` makes puts visible late, and `scrambled` completes operations out of order. `:unmapped` stands for
 /// `+hidden+delayed+scrambled`. `threads:packets+hidden` runs the active messages that also `mpi` runs, inside one machine. `counted` prints

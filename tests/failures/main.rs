@@ -15,6 +15,7 @@ mod root;
 #[path = "../runner/mod.rs"]
 mod runner;
 mod saving;
+mod shims;
 mod simulated;
 mod surroundings;
 mod values;
@@ -38,6 +39,7 @@ fn main() -> ExitCode {
     cases.extend(layers::programs());
     cases.extend(layers::cases());
     cases.extend(values::cases());
+    cases.extend(shims::cases());
     cases.extend(simulated::cases());
     cases.extend(surroundings::programs());
     cases.extend(surroundings::cases());

@@ -89,6 +89,11 @@ impl<E: Engines> ExtollAdapter<E> {
         })
     }
 
+    /// The engines, for what only one kind of them needs.
+    pub(super) fn engines(&mut self) -> &mut E {
+        &mut self.engines
+    }
+
     /// Sends a packet. False if the peer has no room. None if it was refused, which counts as a frame that failed.
     pub(super) fn send(&mut self, to: usize, packet: &[u8]) -> Option<bool> {
         if self.is_closed {

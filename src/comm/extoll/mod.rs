@@ -7,6 +7,9 @@
 //! | `adapter` | RMA as an adapter |
 //! | `packets` | frames as packets of VELO |
 //! | `soft` | both engines without an adapter, over the ranks of one process |
+//! | `library` | the engines themselves, by `shim.c` |
+//!
+//! `shim.c` is compiled by users on their machine: the headers there alone tell the layouts of VELO's structures and the values of enumerations.
 //!
 //! # Order and ends
 //!
@@ -15,16 +18,23 @@
 //!
 //! # What ran
 //!
-//! All of it over the software device, and in virtual time on a model of the adapter. Nothing over EXTOLL: the source of `libvelo2` is not public, and no simulator exists.
+//! All of it over the software device, and in virtual time on a model of the adapter. Nothing over EXTOLL: the source of `libvelo2` is not public, and
+//! no simulator exists. `shim.c` was compiled with headers of ours alone, and called with stubs of both libraries that record their calls
+//! (`tests/runner/stubs`).
 //!
 //! # Known limits
 //!
-//! * Memory is registered as if that took any range. EXTOLL registers whole pages, and no page twice: its real library needs a count for each page.
+//! * EXTOLL registers whole pages, and no page twice. A range inside of another one for the same use shares its pages, which stay registered until both
+//!   are given back. Any other overlap is refused, and such transfers are copied: those from and to memory of arrays that peers write, too. What lies on
+//!   the same page as open memory is open.
 //! * Memory has no keys: every rank of the job may read and write what a rank has opened.
 //! * Atomic operations are messages.
 
 mod adapter;
 mod engines;
+mod library;
+#[cfg(all(test, not(loom)))]
+mod library_tests;
 mod networks;
 mod packets;
 mod soft;

@@ -2,22 +2,31 @@
 //!
 //! | network | ranks | devices |
 //! |---|---|---|
+//! | `extoll` | processes | the engines of their nodes, whose library is loaded |
 //! | `extoll:soft` | threads | software engines on one fabric |
 //! | `simulated:extoll` | ranks in virtual time | software engines on modelled cables |
 
 use std::sync::Arc;
 
-use super::{adapter::ExtollAdapter, packets::VeloPackets, soft::SoftEngines};
+use super::{
+    adapter::ExtollAdapter,
+    library::{LoadedEngines, SHIM},
+    packets::VeloPackets,
+    soft::SoftEngines,
+};
 use crate::{
     comm::{
         node::Member,
-        rma::wire::{RmaSettings, RmaWire},
+        rma::{
+            shim,
+            wire::{RmaSettings, RmaWire},
+        },
         soft::{
             Cables,
             fabric::{MovingFabric, MovingRules},
         },
         start::{
-            Body, Named, Ranks, Variant,
+            Body, NO_DEVICE, Named, Ranks, Variant,
             devices::{self, Cluster},
             modelled::{Modelled, Wiring},
             settings::Settings,
@@ -32,8 +41,11 @@ type EnginesWire = RmaWire<ExtollAdapter<SoftEngines>, VeloPackets>;
 /// EXTOLL.
 pub(in crate::comm) const NETWORK: Named = Named {
     name: "extoll",
-    variants: &[Variant { devices: &["soft"], ranks: Ranks::Threads, threads: 1, run }],
-    options: &[],
+    variants: &[
+        Variant { devices: NO_DEVICE, ranks: Ranks::Processes, threads: 1, run: shim::run::<ExtollAdapter<LoadedEngines>> },
+        Variant { devices: &["soft"], ranks: Ranks::Threads, threads: 1, run },
+    ],
+    options: &[(SHIM.option, "the path of the library that was made from src/comm/extoll/shim.c")],
     modelled: Some(Modelled { join, in_order: true }),
 };
 

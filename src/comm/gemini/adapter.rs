@@ -98,6 +98,11 @@ impl<D: Dmapp> GeminiAdapter<D> {
         }
     }
 
+    /// DMAPP, for what only one kind of it knows.
+    pub(super) fn dmapp(&self) -> &D {
+        &self.dmapp
+    }
+
     /// The address for peers, of which the first words name memory that a peer may read.
     pub(super) fn set_address(&mut self, address: Words) {
         self.address = address;

@@ -7,6 +7,9 @@
 //! | `adapter` | DMAPP as an adapter |
 //! | `mailboxes` | frames in mailboxes, which are made at first contact |
 //! | `soft` | DMAPP without an adapter, over the ranks of one process |
+//! | `library` | DMAPP itself, by `shim.c` |
+//!
+//! `shim.c` is compiled by users on their machine: the header of DMAPP alone tells the values of its enumerations, and nothing of it is copied here.
 //!
 //! # Visible writes
 //!
@@ -21,12 +24,15 @@
 //!
 //! # What ran
 //!
-//! All of it over the software device, whose works overtake each other wherever the manual (S-2446) allows that, and in virtual time on a model of
-//! the adapter. Nothing over DMAPP: no such machine
-//! runs any more, and no simulator of it exists.
+//! All of it over the software device, whose works overtake each other wherever the manual (S-2446) allows that, and in virtual time on a model of the
+//! adapter. Nothing over DMAPP: no such machine runs any more, and no simulator of it exists. `shim.c` was compiled with a header of ours alone, and
+//! called with a stub of DMAPP that records its calls (`tests/runner/stubs`): that shows the order of arguments, their units, and that values come from
+//! the header.
 //!
 //! # Known limits
 //!
+//! * A segment of DMAPP is more than its handle of 128 bits, but peers are told no more. `shim.c` takes the rest from a segment of its own rank, and as
+//!   place and length those of each call. No free text says whether DMAPP looks at them.
 //! * Atomic operations on words of 4 bytes are messages.
 //! * Short accumulates take the lock, as long ones do: additions by the adapter would not exclude a rank that holds it (§III-B3 adds up to 512
 //!   bytes that way).
@@ -36,6 +42,9 @@
 
 mod adapter;
 mod dmapp;
+mod library;
+#[cfg(all(test, not(loom)))]
+mod library_tests;
 mod mailboxes;
 mod networks;
 mod soft;

@@ -2,23 +2,32 @@
 //!
 //! | network | ranks | devices |
 //! |---|---|---|
+//! | `gemini` | processes | DMAPP, which is loaded |
 //! | `gemini:soft` | threads | software devices on one fabric, with strict ordering |
 //! | `gemini:relaxed` | threads | the same, whose writes land later |
 //! | `simulated:gemini` | ranks in virtual time | software devices on modelled cables, with strict ordering |
 
 use std::sync::Arc;
 
-use super::{adapter::GeminiAdapter, mailboxes::Mailboxes, soft::SoftDmapp};
+use super::{
+    adapter::GeminiAdapter,
+    library::{LoadedDmapp, SHIM},
+    mailboxes::Mailboxes,
+    soft::SoftDmapp,
+};
 use crate::{
     comm::{
         node::Member,
-        rma::wire::{RmaSettings, RmaWire},
+        rma::{
+            shim,
+            wire::{RmaSettings, RmaWire},
+        },
         soft::{
             Cables,
             fabric::{MovingFabric, MovingRules},
         },
         start::{
-            Body, Named, Ranks, Variant,
+            Body, NO_DEVICE, Named, Ranks, Variant,
             devices::{self, Cluster},
             modelled::{Modelled, Wiring},
             settings::Settings,
@@ -34,10 +43,11 @@ type DmappWire = RmaWire<GeminiAdapter<SoftDmapp>, Mailboxes>;
 pub(in crate::comm) const NETWORK: Named = Named {
     name: "gemini",
     variants: &[
+        Variant { devices: NO_DEVICE, ranks: Ranks::Processes, threads: 1, run: shim::run::<GeminiAdapter<LoadedDmapp>> },
         Variant { devices: &["soft"], ranks: Ranks::Threads, threads: 1, run: run_strict },
         Variant { devices: &["relaxed"], ranks: Ranks::Threads, threads: 1, run: run_relaxed },
     ],
-    options: &[],
+    options: &[(SHIM.option, "the path of the library that was made from src/comm/gemini/shim.c")],
     modelled: Some(Modelled { join, in_order: false }),
 };
 

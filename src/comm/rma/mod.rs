@@ -11,6 +11,7 @@
 //! | `wire` | what active messages ask for: frames |
 //! | `transfers` | writes and reads |
 //! | `works` | slots of memory, and what was begun from each |
+//! | `shim` | adapters behind a library in C that users compile |
 //! | `at_once` | an adapter that completes at once, for a bench |
 //!
 //! # Completion
@@ -40,6 +41,7 @@ mod at_once;
 mod fake;
 mod order;
 pub(super) mod road;
+pub(super) mod shim;
 #[cfg(all(test, not(loom)))]
 mod tests;
 mod transfers;

@@ -139,12 +139,7 @@ fn refusal(name: &str) -> String {
         .map(|network| match network.is_a_model() {
             true => format!("{}:MACHINE (of {}, or a file)", network.name, simulated::names()),
             false if network.takes_any_device() => format!("{0} or {0}:PROVIDER", network.name),
-            false if network.variants.iter().any(|variant| variant.devices.contains(&"")) => network.name.to_owned(),
-            // It has no meaning without a device.
-            false => {
-                let devices = network.variants.iter().flat_map(|variant| variant.devices);
-                devices.map(|device| format!("{}:{device}", network.name)).collect::<Vec<_>>().join(" or ")
-            }
+            false => network.name.to_owned(),
         })
         .collect();
     let left_out: String = LEFT_OUT.iter().map(|name| format!(" (or {name}, built with `--features {name}`)")).collect();
@@ -197,7 +192,8 @@ mod tests {
             "mpi",
             ":unmapped",
             ":packets",
-            "gemini:soft or gemini:relaxed, extoll:soft",
+            "ofi or ofi:PROVIDER, gemini, extoll",
+            ":relaxed",
             "+hidden",
             "+scrambled",
             "+delayed",

@@ -6,6 +6,8 @@ pub(in crate::comm) mod clock;
 pub(in crate::comm) mod header;
 pub(crate) mod islands;
 pub(crate) mod post;
+#[cfg(not(loom))]
+pub(in crate::comm) mod stubbed;
 pub(crate) mod watched;
 #[cfg(not(loom))]
 pub(in crate::comm) mod wires;

@@ -28,6 +28,7 @@
 //! | `GA_IB_PKEY` | over `ib`: the key of a partition of the network, such as `0x8001` | the first one that the port is a full member of |
 //! | `GA_OFI_DOMAIN` | over `ofi`: names of domains of the provider that the ranks of a machine take in turns, as `cxi0,cxi1` | the provider's first |
 //! | `GA_DMAPP`, `GA_EXTOLL` | over `gemini`, over `extoll`: the path of the library that was compiled from the `shim.c` of the network; the README has the commands | |
+//! | `GA_EXTOLL_PACKETS` | over `extoll:soft` and `simulated:extoll`: `first` or `second`, the designs of active messages in the paper | `second` |
 //! | `GA_IB_SL`, `GA_IB_TC` | over `ib`: the service level of packets, 0 to 15, and their traffic class, 0 to 255 | `0`, `0` |
 //! | `GA_SEED` | of a simulated network: a number that chooses the order of what happens at one time | `0` |
 //! | `GA_COMPUTING` | of a simulated network: the time that computing takes, `declared`, `measured`, `measured:FACTOR`, `zero` or `skip` | `declared` |

@@ -1,6 +1,7 @@
 //! Frames as packets of VELO, which keep their order from one rank to another.
 //!
-//! A frame is eight bytes of a header and its bytes, cut into packets of 56 that each take one slot of a mailbox: the second design of the paper.
+//! A frame is eight bytes of a header and its bytes, cut into packets of 56 that each take one slot of a mailbox: the second design of the paper, in
+//! which the first data ride in the header's packet. In the first design the header goes alone. How that one divided the rest is not in the paper.
 
 use std::collections::VecDeque;
 
@@ -22,6 +23,29 @@ const FRAME: usize = 2048;
 
 /// Frames that wait for their receipt before no more packets are taken.
 const TOGETHER: usize = 64;
+
+/// The two designs of active messages in the paper.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum PacketDesign {
+    First,
+    #[default]
+    Second,
+}
+
+impl PacketDesign {
+    /// # Errors
+    /// It is neither.
+    pub(super) fn parse(word: &str) -> std::result::Result<Self, String> {
+        match word {
+            "first" => Ok(PacketDesign::First),
+            "second" => Ok(PacketDesign::Second),
+            _ => Err(format!("{DESIGN} is \"{word}\", and must be first or second")),
+        }
+    }
+}
+
+/// Chooses one.
+pub(super) const DESIGN: &str = "GA_EXTOLL_PACKETS";
 
 /// What goes between this rank and another.
 #[derive(Debug, Default)]
@@ -45,6 +69,7 @@ struct LeavingFrame {
 #[derive(Debug, Default)]
 pub(super) struct VeloPackets {
     ranks: usize,
+    design: PacketDesign,
     /// One for each rank, at most.
     leaving: Vec<LeavingFrame>,
     flows: Peers<Flow>,
@@ -56,11 +81,16 @@ impl VeloPackets {
         VeloPackets { ranks, ..VeloPackets::default() }
     }
 
+    pub(super) fn of_design(self, design: PacketDesign) -> Self {
+        VeloPackets { design, ..self }
+    }
+
     /// Sends packets, as far as their targets have room.
     fn send_packets(&mut self, adapter: &mut ExtollAdapter<impl Engines>) {
+        let first = if self.design == PacketDesign::First { HEADER } else { PACKET };
         self.leaving.retain_mut(|LeavingFrame { to, bytes, sent }| {
             while *sent < bytes.len() {
-                let end = bytes.len().min(*sent + PACKET);
+                let end = bytes.len().min(*sent + if *sent == 0 { first } else { PACKET });
                 match adapter.send(*to, &bytes[*sent..end]) {
                     Some(true) => *sent = end,
                     Some(false) => return true,

@@ -1,13 +1,18 @@
 //! Wires of EXTOLL over the software engines, all driven by one thread.
 
-use super::{adapter::ExtollAdapter, packets::VeloPackets, soft::SoftEngines};
+use super::{
+    adapter::ExtollAdapter,
+    engines::PACKET,
+    packets::{PacketDesign, VeloPackets},
+    soft::SoftEngines,
+};
 use crate::comm::{
     am::{
         frame::RecordKind,
         wire::{Arrival, Class, OneSided, Opened, Piece, Wire},
     },
     kit::random::Random,
-    rma::wire::RmaWire,
+    rma::{road::FrameRoad, wire::RmaWire},
     soft::fabric::{MovingFabric, MovingRules},
     testing::wires::{self, outside_is_refused},
 };
@@ -15,6 +20,31 @@ use crate::comm::{
 fn wires(seed: u64, ranks: usize) -> Vec<RmaWire<ExtollAdapter<SoftEngines>, VeloPackets>> {
     let fabric = MovingFabric::new(MovingRules::InOrder, seed);
     wires::wires(ranks, |rank| (ExtollAdapter::new(SoftEngines::open(&fabric, rank)).unwrap(), VeloPackets::new(ranks)))
+}
+
+/// What the paper says of its messages of up to 16 arguments of four bytes, with data or not; the eight bytes of a header are in the first packet, or
+/// in the first design go alone.
+#[test]
+fn frames_take_as_many_packets_as_in_the_paper() {
+    for (design, numbers) in [(PacketDesign::Second, [1, 1, 2, 2, 147, 148]), (PacketDesign::First, [1, 2, 2, 3, 148, 149])] {
+        let fabric = MovingFabric::new(MovingRules::InOrder, 7);
+        let [mut one, mut other] = [0, 1].map(|rank| ExtollAdapter::new(SoftEngines::open(&fabric, rank)).unwrap());
+        let mut packets = VeloPackets::new(2).of_design(design);
+        for (arguments, data, number) in
+            [0, 12, 13, 16, 0, 16].into_iter().zip([0, 0, 0, 0, 8192, 8192]).zip(numbers).map(|((a, d), n)| (a, d, n))
+        {
+            assert!(packets.send(&mut one, 1, Class::Request, &vec![7; 4 * arguments + data]).unwrap());
+            let (mut found, mut bytes, mut nothing) = (0, 0, 0);
+            while FrameRoad::<ExtollAdapter<SoftEngines>>::leaving(&packets) > 0 || nothing < 100 {
+                packets.tend(&mut one).unwrap();
+                match other.receive(&mut [0; PACKET]) {
+                    Some((_, len)) => (found, bytes) = (found + 1, bytes + len),
+                    None => nothing += 1,
+                }
+            }
+            assert_eq!((found, bytes), (number, 8 + 4 * arguments + data), "{design:?}: {arguments} arguments, {data} bytes");
+        }
+    }
 }
 
 /// Frames of all lengths from everybody to everybody, with packets that are late and mailboxes that are full.

@@ -5,7 +5,7 @@
 //! The next work is any of the first eight, and nothing moves while its rank computes. In virtual time works travel by cables (`modelled`).
 
 use std::{
-    collections::{BTreeMap, BTreeSet, VecDeque},
+    collections::{BTreeMap, VecDeque},
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering, fence},
@@ -60,12 +60,13 @@ struct PacketBox {
     arrived: VecDeque<(usize, Vec<u8>)>,
     /// Those that have arrived, and in virtual time those that are on their way.
     count: usize,
-    /// Ranks that found no room.
-    refused: BTreeSet<usize>,
+    /// Ranks that found no room, in their order.
+    refused: VecDeque<usize>,
 }
 
-/// Packets that a rank has room for.
+/// Packets that a rank has room for: few, so that many are refused; and in virtual time as many as fill 256 KiB by slots of 64 bytes.
 const PACKETS: usize = 128;
+const MODELLED_PACKETS: usize = 4096;
 
 /// A write that has ended and has not landed.
 #[derive(Debug)]
@@ -291,8 +292,11 @@ impl MovingPort {
     pub(in crate::comm) fn send_packet(&mut self, to: usize, packet: &[u8]) -> Result<bool, String> {
         let mut packets = self.fabric.packets.lock();
         let target = packets.get_mut(&to).ok_or_else(|| format!("rank {to} has no mailbox"))?;
-        if target.count >= PACKETS {
-            target.refused.insert(self.rank);
+        let room = if self.fabric.on_cables.is_some() { MODELLED_PACKETS } else { PACKETS };
+        if target.count >= room {
+            if self.fabric.on_cables.is_some() && !target.refused.contains(&self.rank) {
+                target.refused.push_back(self.rank);
+            }
             return Ok(false);
         }
         target.count += 1;
@@ -312,10 +316,12 @@ impl MovingPort {
         let own = packets.get_mut(&self.rank)?;
         let taken = own.arrived.pop_front()?;
         own.count -= 1;
-        let refused = std::mem::take(&mut own.refused);
+        // One for each place that is free, and all when there is nobody who would free another.
+        let rung = own.refused.len().min(if own.count == 0 { usize::MAX } else { 1 });
+        let rung: Vec<usize> = own.refused.drain(..rung).collect();
         drop(packets);
-        if let Some(cables) = self.fabric.on_cables.as_ref().filter(|_| !refused.is_empty()) {
-            cables.ring(self.rank, refused);
+        if let Some(cables) = self.fabric.on_cables.as_ref().filter(|_| !rung.is_empty()) {
+            cables.ring(self.rank, rung);
         }
         Some(taken)
     }

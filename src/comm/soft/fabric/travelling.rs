@@ -1,9 +1,6 @@
 //! What is on its way in virtual time.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::{collections::BTreeMap, sync::Arc};
 
 use super::{
     memory::Pinned,
@@ -77,7 +74,7 @@ impl OnCables {
     }
 
     /// Rings ranks for which there is room at one.
-    pub(super) fn ring(&self, at: usize, ranks: BTreeSet<usize>) {
+    pub(super) fn ring(&self, at: usize, ranks: Vec<usize>) {
         let rings: Vec<Wish> = ranks.into_iter().map(|rank| Wish::Rings { rank: rank as u32 }).collect();
         self.cables.ask(at, &rings);
     }

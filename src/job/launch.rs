@@ -70,7 +70,7 @@ use crate::{
 /// the ranks of a machine take in turns. It has run on providers of sockets and of shared memory, and on no adapter yet.
 ///
 /// `gemini` and `extoll` drive their adapters by libraries that `GA_DMAPP` and `GA_EXTOLL` name, which users compile on their machine: the README has
-/// the commands. Ranks are processes as over `ofi`. Neither has run on an adapter.
+/// the commands. Ranks are processes that a launcher has started. Neither has run on an adapter.
 ///
 /// For tests, a name takes layers, such as `threads+hidden+scrambled`. With `hidden` no memory is mapped. Between ranks that do not see
 /// each other's memory, `delayed` makes puts visible late, and `scrambled` completes operations out of order. `:unmapped` stands for

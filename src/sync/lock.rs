@@ -195,7 +195,10 @@ impl Locks {
         let fenced = self.words.group().fence_all(Op::Sync);
         let (member, index) = self.place(lock);
         let what = || format!("could not give back {}", self.name(lock));
-        self.words.atomic_on_lock(member, index, AtomicOp::CompareSwap, (FREE, self.holder()), &what)?;
+        let old = self.words.atomic_on_lock(member, index, AtomicOp::CompareSwap, (FREE, self.holder()), &what)?;
+        if old != self.holder() {
+            self.words.group().inner.engine().conduit().end(&format!("{}: its word was {old}", what()));
+        }
         fenced
     }
 }

@@ -16,7 +16,7 @@ use super::{
     peer::Op,
     regions::{OpeningRange, Region, Shutting},
     route::Route,
-    wire::{Result, Wire},
+    wire::{Result, Transfers, Wire},
 };
 use crate::comm::node::Errand;
 
@@ -85,10 +85,13 @@ impl<W: Wire> Endpoint<W> {
             return Ok(());
         }
         let mut waiting = std::mem::take(&mut self.reach.owned.shutting);
-        let is_free = |shutting: &mut Shutting| self.reach.owned.of(shutting.number).is_none_or(|own| own.is_revoked());
+        let ended = self.own_transfers().ended;
+        let is_free = |&mut Shutting { number, begun, .. }: &mut Shutting| {
+            begun <= ended && self.reach.owned.of(number).is_none_or(|own| own.is_revoked())
+        };
         let free: Vec<Shutting> = waiting.extract_if(.., is_free).collect();
         self.reach.owned.shutting = waiting;
-        for Shutting { number, range, taken, mut outcome } in free {
+        for Shutting { number, range, taken, mut outcome, .. } in free {
             for (region, opened) in taken {
                 one_sided(&mut self.wire).and_then(|wire| wire.shut(opened))?;
                 let end = region.offset + region.len;
@@ -101,6 +104,12 @@ impl<W: Wire> Endpoint<W> {
             self.finish(number, outcome);
         }
         Ok(())
+    }
+
+    /// Atomic operations of the adapter on words of this rank are transfers with itself.
+    fn own_transfers(&mut self) -> Transfers {
+        let rank = self.topology.rank();
+        self.wire.one_sided().map(|wire| wire.transfers(rank)).unwrap_or_default()
     }
 
     fn take_errands(&mut self) -> Result<()> {
@@ -145,7 +154,8 @@ impl<W: Wire> Endpoint<W> {
         let Some(own) = self.reach.owned.of(number) else { return Ok(()) };
         let taken = own.take(&range);
         let (version, told) = if taken.is_empty() { (0, Vec::new()) } else { own.revoke() };
-        self.reach.owned.shutting.push(Shutting { number, range, taken, outcome });
+        let begun = self.own_transfers().begun;
+        self.reach.owned.shutting.push(Shutting { number, range, taken, begun, outcome });
         for to in told {
             let words = [number.into(), version, 0, 0, 0];
             self.submit(Route::endpoint(to), Op::Small { kind: RecordKind::Revoke, aux: 0, words })?;

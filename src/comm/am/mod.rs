@@ -139,7 +139,7 @@ impl<W: Wire> Am<W> {
         let (topology, fabric) = (member.topology().clone(), member.fabric().clone());
         let (limits, connects, sleeper) = (wire.limits(), wire.connections().is_some(), wire.sleeper());
         assert!(limits.frame >= wire::LEAST_FRAME, "frames of {} bytes", limits.frame);
-        // An adapter with atomics locks, gets and puts faster than messages bring what a processor adds.
+        // Where an adapter has atomics, accumulates lock, get and put: no processor of the owner takes part, and long ones are faster.
         let coherent = if limits.one_sided.is_some_and(|limits| limits.atomics) { 4 } else { 8 };
         // Without a thread nobody beats.
         let endpoint = Endpoint::new(wire, member, has_helper, silence.filter(|_| has_helper));

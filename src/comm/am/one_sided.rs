@@ -6,7 +6,8 @@
 //! * A record sent behind a write comes behind it, for the wire keeps the order. A read may see what comes behind it.
 //!
 //! A short operation that would have to wait, for the acknowledgement or for a region (`regions`), becomes a record. A long one waits,
-//! because the peer's processor would need longer for its bytes. Answers need no such rule: they change only memory of a caller that waits
+//! because the peer's processor would need longer for its bytes. An atomic operation that the wire has waits too: no processor may touch its word.
+//! Answers need no such rule: they change only memory of a caller that waits
 //! for them.
 //!
 //! A flush of a peer that has acknowledged everything takes no message: it ends with the last transfer.
@@ -33,6 +34,9 @@ const CHAIN: usize = 32;
 
 /// Regions in a record: with its other words they fit into the shortest frame.
 const TOLD: usize = 10;
+
+/// An atomic operation asks for regions this often, at most: an answer may be older than a revocation.
+const MOST_ASKS: u32 = 8;
 
 /// Which way an operation can take now.
 enum TransferWay {
@@ -65,29 +69,42 @@ impl<W: Wire> Endpoint<W> {
                 self.transfer_bytes(route, limits, len, at, place, Some(*origin))
             }
             Op::Block(block) => self.transfer_block(route, limits, block),
-            &mut Op::Change { offset, atomic, origin } => self.change(route, offset, atomic, origin).map(Some),
+            Op::Change { offset, atomic, origin, asks } => self.change(route, *offset, *atomic, *origin, asks).map(Some),
             _ => Ok(None),
         }
     }
 
-    /// Has the adapter change a word.
-    fn change(&mut self, route: Route, offset: usize, atomic: Atomic, origin: u64) -> Result<Written> {
-        let Route { to, number } = route;
+    /// Has the adapter change a word. What this rank put there was flushed before, so it waits for no acknowledgement.
+    fn change(
+        &mut self,
+        Route { to, number }: Route,
+        offset: usize,
+        atomic: Atomic,
+        origin: u64,
+        asks: &mut u32,
+    ) -> Result<Written> {
         let region = if to == self.topology.rank() {
             self.reach.owned.of(number).and_then(|own| own.find(offset))
-        } else if let TransferWay::Transfer(region) = self.way(route, offset, true)? {
-            Some(region)
         } else {
-            // There is no other way.
             let known = self.peer(to).known(number);
-            if known.find(offset).is_none() && !known.is_asked() && self.request(route, RecordKind::Regions, &[])? {
-                self.peer(to).known(number).asks();
+            let (found, is_asked) = (known.find(offset), known.is_asked());
+            if found.is_none() && !is_asked {
+                if *asks >= MOST_ASKS {
+                    return Err(Broken(format!(
+                        "there is no open memory of rank {to} with the word at byte {offset}, which is to change"
+                    )));
+                }
+                if self.request(Route { to, number }, RecordKind::Regions, &[])? {
+                    *asks += 1;
+                    self.peer(to).known(number).asks();
+                }
             }
-            None
+            found
         };
         let Some(region) = region else { return Ok(Written::Later) };
         let word = Piece { there: region.at(offset).0, key: region.key, here: std::ptr::null_mut(), len: size_of::<u64>() };
-        // SAFETY: the caller's word is committed and aligned, and the region open, until it was told that its transfers have ended.
+        // SAFETY: the caller's word is committed and aligned; the region stays open until its owner has heard that transfers have ended, and this
+        // rank's own until they have.
         let begun = unsafe { one_sided(&mut self.wire)?.change(to, word, atomic, origin) }?;
         Ok(if begun { Written::All } else { Written::Later })
     }

@@ -34,7 +34,7 @@ pub(super) enum Op {
     /// A packed letter for a ring, written from word `at` on.
     Append { place: [u64; 3], packed: Box<[u64]>, at: usize },
     /// An operation of the adapter on a word of eight bytes. It is never a record.
-    Change { offset: usize, atomic: Atomic, origin: u64 },
+    Change { offset: usize, atomic: Atomic, origin: u64, asks: u32 },
     /// Contiguous bytes, asked for from `at` on.
     Get { offset: usize, len: usize, at: usize, origin: u64 },
     /// Contiguous bytes that travel beside the frames.

@@ -100,8 +100,9 @@ pub(super) struct OpeningRange {
 pub(super) struct Shutting {
     pub(super) number: u16,
     pub(super) range: Range<usize>,
-    /// What overlaps it.
+    /// What overlaps it, and this rank's transfers with itself that had begun when it was taken.
     pub(super) taken: Vec<(Region, Opened)>,
+    pub(super) begun: u64,
     /// What is said of it then.
     pub(super) outcome: Result<(), String>,
 }

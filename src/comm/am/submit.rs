@@ -140,7 +140,7 @@ impl<W: Wire> Am<W> {
         let mut endpoint = self.endpoint();
         let (origin, route) = (endpoint.origins.value(token, true), endpoint.routes.find(rank));
         let op = if width > self.capabilities.native.coherent {
-            Op::Change { offset, atomic, origin }
+            Op::Change { offset, atomic, origin, asks: 0 }
         } else {
             let words = [offset as u64, operand, comparand, origin, width as u64];
             Op::Small { kind: RecordKind::Atomic, aux: op as u8, words }

@@ -158,10 +158,10 @@ impl Engine {
     /// the letter that is on its way comes before the answer. The looks of a wait that is published are such looks.
     fn look_for_word(&self, ring: &mut FarRing, surely: bool, label: &Label) -> Result<Option<()>, Error> {
         if surely {
-            let (tail, nothing) = (Remote { rank: ring.rank, offset: ring.offset + ring::TAIL }, AtomicOp::Add);
-            // Of the lower half: a handler answers, and no adapter that knows nothing of letters.
-            let ask = Atomic { op: nothing, width: size_of::<u32>(), operand: 0, comparand: 0 };
-            self.atomic(Road::Network, tail, ask, label)?;
+            // A handler answers for a word of four bytes, here the first stamp. An adapter would know nothing of letters.
+            let stamp = Remote { rank: ring.rank, offset: ring.offset + ring::SLOTS };
+            let ask = Atomic { op: AtomicOp::Load, width: size_of::<u32>(), operand: 0, comparand: 0 };
+            self.atomic(Road::Network, stamp, ask, label)?;
         }
         self.has_heard(ring).map(|heard| heard.then_some(()))
     }

@@ -58,7 +58,11 @@ impl<'a> RemoteLock<'a> {
         self.engine
             .flush(Some(self.rank), self.label)
             .inspect_err(|error| self.engine.conduit().end(&format!("{}: {error}", what())))?;
-        self.change(self.holder(), FREE, &what).map(|_| ())
+        let old = self.change(self.holder(), FREE, &what)?;
+        if old != self.holder() {
+            self.engine.conduit().end(&format!("{}: its word was {old}", what()));
+        }
+        Ok(())
     }
 
     fn holder(&self) -> u64 {

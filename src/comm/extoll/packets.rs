@@ -158,9 +158,11 @@ impl<E: Engines> FrameRoad<ExtollAdapter<E>> for VeloPackets {
         true
     }
 
-    fn tend(&mut self, adapter: &mut ExtollAdapter<E>) -> Result<()> {
+    fn tend(&mut self, adapter: &mut ExtollAdapter<E>) -> Result<bool> {
+        let before = self.leaving.len();
         self.send_packets(adapter);
-        self.take_packets(adapter)
+        self.take_packets(adapter)?;
+        Ok(self.leaving.len() < before)
     }
 
     fn has_arrivals(&self) -> bool {

@@ -22,6 +22,9 @@ const LONGEST: usize = 1 << 24;
 /// Works that frames may have under way beside those.
 const FOR_FRAMES: usize = 16;
 
+/// The least works of DMAPP under way: all parts of those of frames, and of one more.
+pub(super) const LEAST_OUTSTANDING: usize = PARTS * (FOR_FRAMES + 1);
+
 /// A place in the memory of a peer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FarPlace {

@@ -5,7 +5,7 @@ use std::ffi::c_int;
 use rustc_hash::FxHashMap;
 
 use super::{
-    adapter::GeminiAdapter,
+    adapter::{GeminiAdapter, LEAST_OUTSTANDING},
     dmapp::{Dmapp, DmappRefusal, DmappSegment, Granted, RemoteElements, SyncId},
     mailboxes::Mailboxes,
 };
@@ -69,6 +69,11 @@ impl LoadedDmapp {
         // SAFETY: a place for the numbers.
         unsafe { shim.ga_dmapp_open(OUTSTANDING, &raw mut got) }.map_err(|why| format!("DMAPP cannot be opened: {why}"))?;
         let [pe, pes, outstanding, strict] = got.map(|number| number as usize);
+        if outstanding < LEAST_OUTSTANDING {
+            return Err(format!(
+                "DMAPP grants {outstanding} works under way (max_outstanding_nb), and at least {LEAST_OUTSTANDING} are needed"
+            ));
+        }
         let granted = Granted { outstanding, strict: strict != 0 };
         Ok(LoadedDmapp { shim, pe, pes, granted, segments: FxHashMap::default() })
     }

@@ -405,12 +405,14 @@ impl<D: Dmapp> FrameRoad<GeminiAdapter<D>> for Mailboxes {
         has_failed
     }
 
-    fn tend(&mut self, adapter: &mut GeminiAdapter<D>) -> Result<()> {
+    fn tend(&mut self, adapter: &mut GeminiAdapter<D>) -> Result<bool> {
+        let before = self.served;
         self.write_sent(adapter)?;
         self.serve(adapter)?;
         self.meet_next(adapter)?;
         self.look();
-        Ok(())
+        // A card names a mailbox.
+        Ok(self.served != before)
     }
 
     fn has_arrivals(&self) -> bool {

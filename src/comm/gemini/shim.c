@@ -68,7 +68,9 @@ int ga_dmapp_open(uint64_t works, uint64_t *got)
 	int code;
 	if ((code = answer(dmapp_initialized(&is_of_another))) || (code = answer(dmapp_get_rma_attrs_ext(&wanted))))
 		return code;
-	wanted.max_outstanding_nb = works;
+	/* That number is taken when DMAPP is opened, and stays. */
+	if (!is_of_another)
+		wanted.max_outstanding_nb = works;
 	wanted.PI_ordering = DMAPP_PI_ORDERING_STRICT;
 	if ((code = answer(is_of_another ? dmapp_set_rma_attrs_ext(&wanted, &granted) : dmapp_init_ext(&wanted, &granted))))
 		return code;

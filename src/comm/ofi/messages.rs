@@ -130,7 +130,7 @@ impl FrameRoad<OfiAdapter> for Messages {
     }
 
     /// Posts what receives are missing, as far as there is room.
-    fn tend(&mut self, adapter: &mut OfiAdapter) -> Result<()> {
+    fn tend(&mut self, adapter: &mut OfiAdapter) -> Result<bool> {
         while let Some(&slot) = self.unposted.last() {
             // SAFETY: the slot is not touched before its end is reported.
             if !unsafe { adapter.receive(self.slots.at(slot, MESSAGE), MESSAGE, self.region, OF_ROAD | slot as u64) }? {
@@ -138,7 +138,7 @@ impl FrameRoad<OfiAdapter> for Messages {
             }
             self.unposted.pop();
         }
-        Ok(())
+        Ok(false)
     }
 
     fn has_arrivals(&self) -> bool {

@@ -133,7 +133,7 @@ pub(in crate::comm) enum RmaDone {
     Fails { id: Option<u64>, peer: Option<usize>, why: String },
 }
 
-/// What an adapter can do. Of atomic operations it keeps no order but behind writes, as that of writes.
+/// What an adapter can do. An atomic operation comes behind earlier writes as a write does. Nothing else orders it.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::comm) struct RmaLimits {
     /// Bytes of the longest inline write. None if zero.

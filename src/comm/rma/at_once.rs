@@ -98,8 +98,8 @@ impl FrameRoad<AtOnce> for NoRoad {
         false
     }
 
-    fn tend(&mut self, _: &mut AtOnce) -> Result<()> {
-        Ok(())
+    fn tend(&mut self, _: &mut AtOnce) -> Result<bool> {
+        Ok(false)
     }
 
     fn has_arrivals(&self) -> bool {

@@ -248,8 +248,8 @@ impl FrameRoad<Fake> for FakeRoad {
         false
     }
 
-    fn tend(&mut self, _: &mut Fake) -> Result<()> {
-        Ok(())
+    fn tend(&mut self, _: &mut Fake) -> Result<bool> {
+        Ok(false)
     }
 
     fn has_arrivals(&self) -> bool {

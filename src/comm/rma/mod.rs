@@ -1,4 +1,4 @@
-//! The wire of reliable adapters without connections: libfabric's endpoints stand on it.
+//! The wire of reliable adapters without connections: libfabric, Gemini and EXTOLL stand on it.
 //!
 //! An adapter moves bytes into and out of the memory of peers. It loses nothing and repeats nothing, but works may end in any order. What
 //! it does not order, the wire does (`order`), so active messages see the same order everywhere.
@@ -25,6 +25,7 @@
 //! * A frame of requests waits until the writes before it are visible, unless the adapter keeps frames behind writes. So a put with a
 //!   signal costs a round trip on such adapters. Answers need not wait: they change only memory of a caller that waits for them.
 //! * A write waits while an older write overlaps it, unless the adapter orders writes. A read does, unless it orders reads behind writes.
+//! * An atomic operation of the adapter may take several steps. What meets its word waits until it has ended, and so do frames of requests.
 //! * Nothing waits for a read: it may see what is written later.
 //!
 //! # Failures

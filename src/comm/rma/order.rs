@@ -11,7 +11,7 @@ const WINDOW: usize = 1024;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TransferState {
     Writes,
-    /// An atomic operation: it orders as a write does, and no mark ends it.
+    /// An atomic operation, which no mark ends.
     Changes,
     Reads,
     Ended,
@@ -23,7 +23,7 @@ pub(super) struct PeerOrder {
     /// The number of the oldest one that has not ended, and all from that one on.
     ended: u64,
     open: VecDeque<TransferState>,
-    /// Writes and changes among them, and the addresses between the first and the last byte that they write.
+    /// Writes among them, and the addresses between the first and the last byte that they write.
     writes: usize,
     changes: usize,
     hull: Range<u64>,
@@ -43,7 +43,7 @@ impl PeerOrder {
 
     /// Returns true if a write that has not ended may write bytes of a range.
     pub(super) fn overlaps(&self, range: &Range<u64>) -> bool {
-        self.writes() && range.start < self.hull.end && self.hull.start < range.end
+        self.writes > 0 && range.start < self.hull.end && self.hull.start < range.end
     }
 
     /// Returns true if atomic operations have not ended. An adapter orders nothing behind those: some take several steps.
@@ -58,20 +58,18 @@ impl PeerOrder {
 
     /// A write of a range has begun. Returns its number.
     pub(super) fn begin_write(&mut self, range: Range<u64>) -> u64 {
-        self.extend(range);
+        self.hull = match self.writes {
+            0 => range,
+            _ => self.hull.start.min(range.start)..self.hull.end.max(range.end),
+        };
         self.writes += 1;
         self.begin(TransferState::Writes)
     }
 
-    /// An atomic operation on a range has begun. Returns its number.
-    pub(super) fn begin_change(&mut self, range: Range<u64>) -> u64 {
-        self.extend(range);
+    /// An atomic operation has begun. Returns its number.
+    pub(super) fn begin_change(&mut self) -> u64 {
         self.changes += 1;
         self.begin(TransferState::Changes)
-    }
-
-    fn extend(&mut self, range: Range<u64>) {
-        self.hull = if self.writes() { self.hull.start.min(range.start)..self.hull.end.max(range.end) } else { range };
     }
 
     /// A read has begun. Returns its number.
@@ -169,11 +167,11 @@ mod tests {
         assert!(order.wants_mark());
         order.end(1);
         assert_eq!(order.transfers(), transfers(4, 3));
-        let change = order.begin_change(64..72);
+        let change = order.begin_change();
         order.begin_mark();
         order.end_mark();
         assert_eq!(order.transfers(), transfers(5, 4));
-        assert!(order.overlaps(&(64..72)) && !order.wants_mark(), "no mark tells of it");
+        assert!(order.changes() && !order.wants_mark(), "no mark tells of it");
         order.end(change);
         assert_eq!(order.transfers(), transfers(5, 5));
         assert!(!order.wants_mark());

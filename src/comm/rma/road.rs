@@ -28,11 +28,11 @@ pub(in crate::comm) trait FrameRoad<A: RmaAdapter>: Send + fmt::Debug + 'static 
     /// A work of the road, whose id has [`OF_ROAD`], has ended. Returns true if a frame of this rank is lost.
     fn ends(&mut self, done: &RmaDone) -> bool;
 
-    /// Does again what the adapter was too full for. Called at each look.
+    /// Does again what the adapter was too full for. Called at each look. Returns true if there may be room for a frame now that found none before.
     ///
     /// # Errors
     /// [`Broken`](crate::comm::am::wire::Broken).
-    fn tend(&mut self, adapter: &mut A) -> Result<()>;
+    fn tend(&mut self, adapter: &mut A) -> Result<bool>;
 
     /// Returns true if a frame has arrived that was not received.
     fn has_arrivals(&self) -> bool;

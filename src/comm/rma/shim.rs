@@ -56,7 +56,7 @@ impl Shim {
     }
 }
 
-/// Declares the functions of a shim, which answer 0 if they have done what they were asked, 1 if they are to be asked again later, and otherwise why not.
+/// Declares the functions of a shim. Each answers 0 when it is done, 1 if it is to be asked again later, and anything else if it refuses.
 macro_rules! shim {
     ($functions:ident, $why:ident { $($name:ident($($argument:ident: $type:ty),*);)* }) => {
         /// The functions of the shim.

@@ -8,7 +8,7 @@ use super::{
     adapter::{RmaAccess, RmaAdapter, RmaRegion, RmaWork},
     road::FrameRoad,
     wire::RmaWire,
-    works::SlotTransfer,
+    works::{SlotTransfer, WORD},
 };
 use crate::{
     comm::{
@@ -17,9 +17,6 @@ use crate::{
     },
     memory::atomic_op::changed,
 };
-
-/// Bytes of a word that an adapter changes.
-const WORD: usize = size_of::<u64>();
 
 /// The bytes of a piece at the peer.
 fn range(piece: &Piece) -> Range<u64> {
@@ -32,7 +29,8 @@ impl<A: RmaAdapter, R: FrameRoad<A>> RmaWire<A, R> {
         let limits = self.adapter.limits();
         let is_ordered = if reads { limits.put_get } else { limits.put_put };
         let order = self.peers.meet(with);
-        order.has_room() && (is_ordered && !order.changes() || !order.overlaps(&range(piece)))
+        let is_behind = is_ordered || !order.overlaps(&range(piece));
+        order.has_room() && is_behind && !(order.changes() && self.works.change(with, &range(piece)))
     }
 
     /// A write has begun.
@@ -182,7 +180,7 @@ impl<A: RmaAdapter, R: FrameRoad<A>> OneSided for RmaWire<A, R> {
             self.works.release(slot);
             return Ok(false);
         }
-        let number = self.peers.meet(at).begin_change(range(&word));
+        let number = self.peers.meet(at).begin_change();
         self.works.set(slot, SlotTransfer::Change { at, number, origin, there, key, step, wanted: atomic });
         self.reading += 1;
         Ok(true)

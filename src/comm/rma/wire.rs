@@ -178,13 +178,10 @@ impl<A: RmaAdapter, R: FrameRoad<A>> RmaWire<A, R> {
         }
         // What has ended makes room for frames.
         let any_ended = self.poll()?;
-        self.road.tend(&mut self.adapter)?;
-        // Frames may have waited for what has ended.
-        if let Some(VirtualRank { cables, rank }) =
-            self.settings.time.as_ref().filter(|_| !any_ended && !self.road.has_arrivals())
-        {
-            cables.has_polled(*rank);
-        }
+        let has_room = self.road.tend(&mut self.adapter)?;
+        // If anything has changed, a frame that waited is tried again before the rank sleeps.
+        let is_done = !any_ended && !has_room && !self.road.has_arrivals();
+        self.settings.time.iter().filter(|_| is_done).for_each(|time| time.cables.has_polled(time.rank));
         Ok(())
     }
 

@@ -1,5 +1,7 @@
 //! Slots of memory, and what was begun from each.
 
+use std::ops::Range;
+
 use super::adapter::{RmaAccess, RmaAdapter};
 use crate::comm::{
     Atomic,
@@ -10,6 +12,9 @@ use crate::comm::{
 /// Copied pieces that may be under way, and transfers that go straight: their slots have no memory, and are numbered behind the others.
 const COPIES: usize = 64;
 const STRAIGHT: usize = 32;
+
+/// Bytes of a word that an adapter changes.
+pub(super) const WORD: usize = size_of::<u64>();
 
 /// Set in the ids of marks, whose lower bits are the peer.
 const OF_MARK: u64 = 1 << 62;
@@ -29,7 +34,7 @@ pub(super) enum SlotTransfer {
         there: u64,
         len: usize,
     },
-    /// An atomic operation: what is done next, if it takes several, and what it was that the caller wants.
+    /// An atomic operation: `step` is under way, and the caller wants `wanted`.
     Change {
         at: usize,
         number: u64,
@@ -127,6 +132,16 @@ impl Works {
         let free = if slot < COPIES { &mut self.free } else { &mut self.free_straight };
         free.pop_if(|last| *last == slot);
         self.begun[slot] = Some(what);
+    }
+
+    /// Returns true if words of a range at a peer are being changed.
+    pub(super) fn change(&self, with: usize, range: &Range<u64>) -> bool {
+        self.begun[..COPIES].iter().any(|begun| match begun {
+            Some(SlotTransfer::Change { at, there, .. }) => {
+                *at == with && *there < range.end && range.start < there + WORD as u64
+            }
+            _ => false,
+        })
     }
 
     /// What was begun from a slot.

@@ -4,7 +4,12 @@ mod apart;
 mod islands;
 mod simulated;
 
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use ndarray::Ix1;
+
 use super::*;
+use crate::{Counter, GlobalArray};
 
 #[test]
 fn a_machine_split_into_nodes_stays_one_machine() {
@@ -69,4 +74,40 @@ fn the_body_may_fail_in_its_own_way() {
     let error = ended.expect_err("a failure");
     assert!(matches!(error.downcast_ref(), Some(Error::RankFailed { rank: 1, .. })), "{error}");
     assert!(error.to_string().contains("invalid digit"), "{error}");
+}
+
+/// A rank gives memory back while its own counter, which lies in the same region, is changed by another of its threads.
+#[test]
+fn memory_is_given_back_beside_a_counter_of_the_adapter() {
+    for network in ["gemini:soft+hidden", "gemini:relaxed+hidden"] {
+        for _ in 0..6 {
+            let body = |job: &Job| -> Result<(), Error> {
+                drop(GlobalArray::<u64, Ix1>::builder(job, [1 << 21]).zeros().create()?);
+                job.sync()?;
+                let _filler = GlobalArray::<u64, Ix1>::builder(job, [1 << 20]).zeros().create()?;
+                let (counter, done, added) = (Counter::with_owner(job, 0)?, AtomicBool::new(false), AtomicUsize::new(0));
+                job.sync()?;
+                if job.rank() == 0 {
+                    std::thread::scope(|scope| {
+                        let adds = scope.spawn(|| {
+                            while !done.load(Ordering::Relaxed) {
+                                counter.fetch_add(1)?;
+                                added.fetch_add(1, Ordering::Relaxed);
+                            }
+                            Ok::<(), Error>(())
+                        });
+                        while added.load(Ordering::Relaxed) < 10 {
+                            std::thread::yield_now();
+                        }
+                        let trimmed = job.trim();
+                        done.store(true, Ordering::Relaxed);
+                        trimmed.and(adds.join().unwrap())
+                    })?;
+                    assert_eq!(counter.get()?, added.into_inner());
+                }
+                job.sync()
+            };
+            Launch::new().network(network).ranks(2).heap(1 << 26).run(body).unwrap_or_else(|error| panic!("{network}: {error}"));
+        }
+    }
 }

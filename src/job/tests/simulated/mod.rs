@@ -205,6 +205,31 @@ fn layers_show_what_a_simulated_network_is_asked_for() {
     }
 }
 
+/// A rank that sleeps while something is left to be done wakes up half a second later. First contacts of all with one show that, for they
+/// make room for messages that found none.
+#[test]
+fn no_rank_sleeps_on_what_is_left_to_be_done() {
+    const RANKS: usize = 13;
+    for (machine, seed) in ["gemini", "extoll", "ib"].into_iter().flat_map(|machine| (100..250).map(move |seed| (machine, seed)))
+    {
+        let root = seed as usize % RANKS;
+        let body = |job: &Job| {
+            let signal = Signal::new(job)?;
+            if job.rank() == root {
+                (0..RANKS).filter(|&to| to != root).try_for_each(|to| signal.at(to, 0).notify())?;
+                signal.wait_at_least(0, RANKS - 1)?;
+                assert!(job.now() < Duration::from_millis(100), "GA_SEED={seed} on {machine}: {:?}", job.now());
+            } else {
+                signal.wait_at_least(0, 1)?;
+                signal.at(root, 0).notify()?;
+            }
+            job.sync()
+        };
+        let launch = Launch::simulated(Machine::new(machine).seed(seed)).ranks(RANKS).ranks_per_node(1).heap(1 << 22);
+        launch.coroutines(true).run(body).unwrap();
+    }
+}
+
 /// Small jobs in which one message must not overtake another, in as many orders as the network allows: data before its signal, puts before
 /// the counter that says so, what a lock guards before the lock, a put before what its rank does there next.
 #[test]

@@ -11,6 +11,8 @@
 //! | `accumulate` | 7 of ARMCI-ODCM | of a transfer | microseconds of one |
 //! | `strided_get`, `strided_put` | 9, 12; 8, 9 of ARMCI-ODCM | of a chunk | microseconds of a patch of [`strided::PATCH`] bytes |
 //! | `strided_accumulate` | 10 of ARMCI-ODCM | of a chunk | the same |
+//! | `counter`, `saturated_counter` | 13 | ranks, instead of bytes | microseconds of an addition |
+//! | `add_by_adapter`, `add_by_lock` | 14, 15 | of integers | microseconds until they are added |
 //! | `shift`, `transpose` | 16, 17 | of a put | microseconds until all ranks have written to all |
 //! | `channel`, `mailbox` | tables 1, 2 of CkDirect | of a message | microseconds there and back |
 //! | `stencil_…`, `multicast_…` | 2, 3 of CkDirect | of a message | microseconds of a step |
@@ -19,6 +21,7 @@
 
 mod connect;
 mod contiguous;
+mod counters;
 mod messages;
 mod patterns;
 mod strided;
@@ -36,6 +39,10 @@ const BENCHMARKS: &[(&str, Benchmark)] = &[
     ("strided_get", strided::get),
     ("strided_put", strided::put),
     ("strided_accumulate", strided::accumulate),
+    ("counter", counters::half_loaded),
+    ("saturated_counter", counters::saturated),
+    ("add_by_adapter", counters::by_adapter),
+    ("add_by_lock", counters::by_lock),
     ("shift", patterns::shift),
     ("transpose", patterns::transpose),
     ("channel", |job| messages::ping_pong(job, By::Channels)),

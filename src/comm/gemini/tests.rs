@@ -1,11 +1,13 @@
 //! Wires of Gemini over the software device, all driven by one thread.
 
+use std::sync::Arc;
+
 use super::{adapter::GeminiAdapter, mailboxes::Mailboxes, soft::SoftDmapp};
 use crate::comm::{
     Atomic, AtomicOp,
     am::{
         frame::RecordKind,
-        wire::{Arrival, Class, Opened, Piece, Wire},
+        wire::{Arrival, Class, OneSided, Opened, Piece, Wire},
     },
     kit::random::Random,
     rma::wire::RmaWire,
@@ -18,9 +20,12 @@ const RULES: [MovingRules; 2] = [MovingRules::Strict, MovingRules::Relaxed];
 type SoftWire = RmaWire<GeminiAdapter<SoftDmapp>, Mailboxes>;
 
 fn wires(rules: MovingRules, seed: u64, ranks: usize) -> Vec<SoftWire> {
-    let fabric = MovingFabric::new(rules, seed);
+    wires_on(&MovingFabric::new(rules, seed), ranks)
+}
+
+fn wires_on(fabric: &Arc<MovingFabric>, ranks: usize) -> Vec<SoftWire> {
     wires::wires(ranks, |rank| {
-        let mut adapter = GeminiAdapter::new(SoftDmapp::open(&fabric, rank), ranks);
+        let mut adapter = GeminiAdapter::new(SoftDmapp::open(fabric, rank), ranks);
         let mailboxes = Mailboxes::new(&mut adapter, rank, ranks).unwrap();
         (adapter, mailboxes)
     })
@@ -80,6 +85,36 @@ fn more_ranks_than_cards_meet_at_one_door() {
             let lens: Vec<usize> = heard.iter().map(Vec::len).collect();
             assert!(lens.is_sorted() && lens.len() == EACH, "seed {seed}: {lens:?}");
         }
+    }
+}
+
+/// Where what has ended is visible, a fence sends nothing. Elsewhere it sends one read to each peer that was written, whatever the number of ranks.
+#[test]
+fn a_fence_reads_once_from_each_peer_that_was_written() {
+    const RANKS: usize = 9;
+    for (rules, reads) in RULES.into_iter().zip([0, 3]) {
+        let fabric = MovingFabric::new(rules, 5);
+        let (mut wires, mut memory) = (wires_on(&fabric, RANKS), [[0_u64; 8]; RANKS]);
+        let open = |(wire, words): (&mut SoftWire, &mut [u64; 8])| {
+            // SAFETY: the arrays outlive the wires, and only pointers lead to them until these are gone.
+            unsafe { wire.one_sided().unwrap().open(words.as_mut_ptr().cast(), 64) }.unwrap()
+        };
+        let opened: Vec<Opened> = wires.iter_mut().zip(&mut memory).map(open).collect();
+        let (before, mut value) = (fabric.begun(), 7_u64);
+        for to in [2, 3, 5] {
+            let Opened { address, key, .. } = opened[to];
+            for word in 0..4 {
+                let piece = Piece { there: address + 16 * word, key, here: (&raw mut value).cast(), len: 8 };
+                // SAFETY: open memory, and a word of this test.
+                assert_eq!(unsafe { wires[0].write(to, &[piece]) }.unwrap(), 1);
+            }
+        }
+        for to in 1..RANKS {
+            while !wires[0].have_ended(to).unwrap() {}
+        }
+        assert_eq!(fabric.begun() - before, 3 * 4 + reads, "{rules:?}");
+        drop(wires);
+        assert!([2, 3, 5].iter().all(|&rank| memory[rank] == [7, 0, 7, 0, 7, 0, 7, 0]));
     }
 }
 

@@ -18,16 +18,19 @@
 //! | `machine` | the machine with its links, and without |
 //! | `program` | programs: how they are built and run, and what they print |
 //! | `transfers` | figures 7 to 12: one transfer at a time, and strided ones |
+//! | `counters` | figures 13 to 15: a counter, and integers that are added |
 //! | `patterns` | figures 16 and 17: shift and transpose |
 //! | `applications` | figures 18 to 20: LU, Lennard-Jones, SPH |
 //! | `armci` | figures of ARMCI-ODCM: transfers and connections between two nodes of its machine |
 //! | `channels` | CkDirect: channels beside mailboxes |
 //! | `connections` | table 2 of MVICH, tables I to IV of ARMCI-ODCM: connections that patterns take |
+//! | `packets` | the EXTOLL conduit: its two designs of active messages |
 //! | `reached` | tables I to IV of ARMCI-ODCM: connections that our programs take |
 //!
 //! Rows `mvich-…` are of J. Wu and others: *Impact of On-Demand Connection Management in MPI over VIA*, CLUSTER 2002; `odcm-…` are of A. Vishnu,
 //! M. Krishnan: *Efficient On-Demand Connection Management Mechanisms with PGAS Models over InfiniBand*, CCGrid 2010; `ckdirect-…` are of E. Bohm
-//! and others: *CkDirect: Unsynchronized One-Sided Communication in a Message-Driven Paradigm*, 2009. All others are of A. Vishnu, J. Daily,
+//! and others: *CkDirect: Unsynchronized One-Sided Communication in a Message-Driven Paradigm*, 2009. `extoll-…` are of S. Kujat
+//! and others: *The New EXTOLL Conduit for the GASNet Networking Layer*, 2012. All others are of A. Vishnu, J. Daily,
 //! B. Palmer: *Designing Scalable PGAS Communication Subsystems on Cray Gemini Interconnect*, HiPC 2012. Its curves have no tables, so rows are
 //! what the text says of them.
 
@@ -35,7 +38,9 @@ mod applications;
 mod armci;
 mod channels;
 mod connections;
+mod counters;
 mod machine;
+mod packets;
 mod patterns;
 mod program;
 mod reached;
@@ -65,6 +70,8 @@ const GROUPS: &[(&[Place], Figures)] = &[
     (&[Paper::Gemini.at(10), Paper::Gemini.at(11)], transfers::put),
     (&[Paper::Gemini.at(9)], transfers::strided_get),
     (&[Paper::Gemini.at(12)], transfers::strided_put),
+    (&[Paper::Gemini.at(13)], counters::counter),
+    (&[Paper::Gemini.at(14)], counters::crossover),
     (&[Paper::Gemini.at(16)], patterns::shift),
     (&[Paper::Gemini.at(17)], patterns::transpose),
     (&[Paper::Gemini.at(18)], applications::lu),
@@ -79,6 +86,7 @@ const GROUPS: &[(&[Place], Figures)] = &[
     (&[Paper::Odcm.at(1), Paper::Odcm.at(2), Paper::Odcm.at(3), Paper::Odcm.at(4)], connections::agents),
     (&[Paper::Odcm.at(1), Paper::Odcm.at(2)], reached::benchmarks),
     (&[Paper::Odcm.at(3), Paper::Odcm.at(4)], reached::subsurface),
+    (&[Paper::Extoll.at(12)], packets::designs),
     (&[Paper::CkDirect.at(1)], channels::table_1),
     (&[Paper::CkDirect.at(2)], channels::table_2),
     (&[Paper::CkDirectFigures.at(2)], channels::stencil),

@@ -22,6 +22,8 @@ pub enum Paper {
     /// Its tables.
     CkDirect,
     CkDirectFigures,
+    /// Its figures.
+    Extoll,
 }
 
 impl From<u32> for Place {
@@ -45,6 +47,7 @@ impl fmt::Display for Place {
             Paper::OdcmFigures => write!(f, "odcm-fig-{}", self.number),
             Paper::CkDirect => write!(f, "ckdirect-{}", self.number),
             Paper::CkDirectFigures => write!(f, "ckdirect-fig-{}", self.number),
+            Paper::Extoll => write!(f, "extoll-{}", self.number),
         }
     }
 }

@@ -119,6 +119,12 @@ impl MovingFabric {
         self.numbers.fetch_add(1, Ordering::Relaxed)
     }
 
+    /// Works that were begun, and memory that was registered.
+    #[cfg(all(test, not(loom)))]
+    pub(in crate::comm) fn begun(&self) -> u64 {
+        self.numbers.load(Ordering::Relaxed)
+    }
+
     /// Lands some of the writes that have not landed. Returns true if there were any.
     pub(super) fn land(&self, which: impl Fn(&LandingWrite) -> bool) -> bool {
         let mut landing = self.landing.lock();

@@ -48,8 +48,8 @@ pub fn crossover(programs: &Programs) -> Result<Vec<Row>> {
     let [adapter, lock] =
         ["add_by_adapter", "add_by_lock"].map(|name| programs.benchmark(name, Job { network: OWN_CODE, ..TWO_NODES }));
     let (adapter, lock) = (adapter?, lock?);
-    let faster = adapter.iter().zip(&lock).filter(|((_, adapter), (_, lock))| adapter < lock);
-    let (&(last, _), _) = faster.last().context("additions of the adapter are never faster")?;
+    let mut faster = adapter.iter().zip(&lock).filter(|((_, adapter), (_, lock))| adapter < lock);
+    let (&(last, _), _) = faster.next_back().context("additions of the adapter are never faster")?;
     // Sizes double, so it is between this one and the next.
     let ours = format!("between {last} and {} B", 2 * last);
     let holds = (CROSSOVER / 2..=CROSSOVER).contains(&last);

@@ -167,7 +167,7 @@ pub use sync::{Counter, Group, LockGuard, Locks, Ranks, Signal, SignalTarget, Ta
 #[cfg(feature = "_bench")]
 #[doc(hidden)]
 pub mod bench {
-    pub use crate::comm::{Bare, BareEndpoint, RmaAtOnce};
+    pub use crate::comm::{Bare, BareEndpoint, RmaAtOnce, SoftPair};
 }
 
 /// Types of whole-array operations: patches as operands, and element traits.

@@ -58,7 +58,11 @@ pub(crate) use waist::{
 };
 pub use waist::{Capabilities, Connect, Connections, Native, Ordering, Progress};
 #[cfg(feature = "_bench")]
-pub use {ib::Bare, ofi::BareEndpoint, rma::RmaAtOnce};
+pub use {
+    ib::Bare,
+    ofi::BareEndpoint,
+    rma::{RmaAtOnce, SoftPair},
+};
 
 pub(crate) use crate::memory::atomic_op::apply_atomic;
 pub(crate) use crate::memory::{atomic_op::AtomicOp, numeric::Scale, word::WaitWord};

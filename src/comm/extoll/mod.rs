@@ -37,6 +37,8 @@ mod library;
 mod library_tests;
 mod networks;
 mod packets;
+#[cfg(feature = "_bench")]
+mod pair;
 mod soft;
 #[cfg(all(test, not(loom)))]
 mod tests;

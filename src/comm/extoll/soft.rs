@@ -35,6 +35,12 @@ impl SoftEngines {
         SoftEngines { rank, port: fabric.open(rank), commands: Vec::new(), notifications: VecDeque::new() }
     }
 
+    /// Notifications that were not taken.
+    #[cfg(all(test, not(loom)))]
+    pub(super) fn waiting(&self) -> usize {
+        self.notifications.len()
+    }
+
     /// Memory here that a command names: it is registered.
     fn here(&self, CommandBytes { here, len, .. }: CommandBytes) -> Result<*mut u8, String> {
         if len == 0 || len > LONGEST_COMMAND {

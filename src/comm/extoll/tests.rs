@@ -2,7 +2,7 @@
 
 use super::{
     adapter::ExtollAdapter,
-    engines::PACKET,
+    engines::{CommandBytes, Engines, LONGEST_COMMAND, PACKET},
     packets::{PacketDesign, VeloPackets},
     soft::SoftEngines,
 };
@@ -12,7 +12,7 @@ use crate::comm::{
         wire::{Arrival, Class, OneSided, Opened, Piece, Wire},
     },
     kit::random::Random,
-    rma::{road::FrameRoad, wire::RmaWire},
+    rma::{adapter::RmaAccess, road::FrameRoad, wire::RmaWire},
     soft::fabric::{MovingFabric, MovingRules},
     testing::wires::{self, outside_is_refused},
 };
@@ -45,6 +45,37 @@ fn frames_take_as_many_packets_as_in_the_paper() {
             assert_eq!((found, bytes), (number, 8 + 4 * arguments + data), "{design:?}: {arguments} arguments, {data} bytes");
         }
     }
+}
+
+/// A queue that nobody empties overflows, and says so. Commands of a wrong length, or of memory that is not registered, are refused.
+#[test]
+fn notifications_that_nobody_takes_are_an_error() {
+    let fabric = MovingFabric::new(MovingRules::InOrder, 3);
+    let [mut one, mut other] = [0, 1].map(|rank| SoftEngines::open(&fabric, rank));
+    let (mut near, mut far) = ([5_u64; 4], [0_u64; 4]);
+    // SAFETY: the arrays outlive the engines, and only pointers lead to them meanwhile.
+    let (here, there) = unsafe {
+        let (_, here) = one.register(near.as_mut_ptr().cast(), 32, RmaAccess::Local).unwrap();
+        (here, other.register(far.as_mut_ptr().cast(), 32, RmaAccess::Remote).unwrap().1)
+    };
+    let of = |here, len| CommandBytes { here, there, len };
+    // SAFETY: as above.
+    unsafe {
+        assert!(one.put(1, of(here, 0)).unwrap_err().contains("0 bytes"));
+        assert!(one.put(1, of(here, LONGEST_COMMAND + 1)).is_err());
+        assert!(one.get(1, of(here + 8, 32)).unwrap_err().contains("not registered by rank 0"));
+        for _ in 0..1 << 14 {
+            one.put(1, of(here, 8)).unwrap();
+        }
+    }
+    let overflown = (0..1 << 20).find_map(|_| {
+        one.go_on();
+        (one.waiting() >= 1 << 14).then(|| one.notification().unwrap_err())
+    });
+    assert!(overflown.unwrap().contains("overflown"));
+    one.close();
+    other.close();
+    assert_eq!((far[0], far[1]), (5, 0));
 }
 
 /// Frames of all lengths from everybody to everybody, with packets that are late and mailboxes that are full.

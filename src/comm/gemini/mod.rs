@@ -38,7 +38,7 @@
 //!   bytes that way).
 //! * Letters are messages: by atomic operations each would take three round trips.
 //! * Bytes at the edges of a transfer that are no words of 4, 8 or 16 bytes go as single bytes, which DMAPP moves slowly.
-//! * A rank looks at one word for each peer that it has met.
+//! * A rank looks at one word for each peer that it has met, and meets one peer at a time, in about four round trips.
 
 mod adapter;
 mod dmapp;
@@ -47,6 +47,8 @@ mod library;
 mod library_tests;
 mod mailboxes;
 mod networks;
+#[cfg(feature = "_bench")]
+mod pair;
 mod soft;
 #[cfg(all(test, not(loom)))]
 mod tests;

@@ -2,7 +2,12 @@
 
 use std::sync::Arc;
 
-use super::{adapter::GeminiAdapter, mailboxes::Mailboxes, soft::SoftDmapp};
+use super::{
+    adapter::GeminiAdapter,
+    dmapp::{Dmapp, DmappRefusal, DmappSegment, Element, RemoteElements},
+    mailboxes::Mailboxes,
+    soft::SoftDmapp,
+};
 use crate::comm::{
     Atomic, AtomicOp,
     am::{
@@ -116,6 +121,41 @@ fn a_fence_reads_once_from_each_peer_that_was_written() {
         drop(wires);
         assert!([2, 3, 5].iter().all(|&rank| memory[rank] == [7, 0, 7, 0, 7, 0, 7, 0]));
     }
+}
+
+/// The device refuses what DMAPP refuses, and says which rank and where.
+#[test]
+fn wrong_widths_places_and_operations_are_refused() {
+    let fabric = MovingFabric::new(MovingRules::Strict, 1);
+    let (mut one, mut other) = (SoftDmapp::open(&fabric, 0), SoftDmapp::open(&fabric, 1));
+    let (mut far, mut near) = ([7_u64; 4], [9_u64; 4]);
+    let here: *mut u8 = near.as_mut_ptr().cast();
+    // SAFETY: the arrays outlive the devices, and only pointers lead to them meanwhile.
+    let segment = unsafe { other.register(far.as_mut_ptr().cast(), 24) }.unwrap();
+    let start = far.as_mut_ptr().expose_provenance() as u64;
+    let at = |address, count, element| RemoteElements { pe: 1, segment, address, count, element };
+    let atomic = Atomic { op: AtomicOp::Add, width: 8, operand: 1, comparand: 0 };
+    // SAFETY: as above.
+    let refused = unsafe {
+        [
+            one.put(at(start + 4, 1, Element::Word8), here),
+            one.get(at(start, 1, Element::Word8), here.wrapping_add(4)),
+            one.put(at(start, 0, Element::Word8), here),
+            one.change(at(start + 4, 1, Element::Word8), atomic, here),
+            one.change(at(start, 1, Element::Word8), Atomic { op: AtomicOp::Swap, ..atomic }, here),
+            one.put(RemoteElements { segment: DmappSegment([1, 2]), ..at(start, 1, Element::Word8) }, here),
+        ]
+    };
+    let words = ["ALIGNMENT", "ALIGNMENT", "INVALID_PARAM: 0 elements", "ALIGNMENT", "NOT_SUPPORTED", "INVALID_PARAM"];
+    for (refused, word) in refused.into_iter().zip(words) {
+        assert!(matches!(&refused, Err(DmappRefusal::Why(why)) if why.contains(word)), "{refused:?}");
+    }
+    // SAFETY: as above.
+    let work = unsafe { one.put(at(start + 16, 2, Element::Word8), here) }.unwrap();
+    let said = one.test(work).unwrap_err();
+    assert!(said.contains(&format!("16 bytes at {:#x}", start + 16)) && said.contains("rank 1"), "{said}");
+    drop((one, other));
+    assert_eq!(far, [7; 4], "nothing is overwritten");
 }
 
 #[test]

@@ -12,7 +12,7 @@
 //! | `transfers` | writes and reads |
 //! | `works` | slots of memory, and what was begun from each |
 //! | `shim` | adapters behind a library in C that users compile |
-//! | `at_once` | an adapter that completes at once, for a bench |
+//! | `at_once`, `pair` | an adapter that completes at once, and two software devices, for benches |
 //!
 //! # Completion
 //!
@@ -41,6 +41,8 @@ mod at_once;
 #[cfg(all(test, not(loom)))]
 mod fake;
 mod order;
+#[cfg(feature = "_bench")]
+pub(super) mod pair;
 pub(super) mod road;
 pub(super) mod shim;
 #[cfg(all(test, not(loom)))]
@@ -50,4 +52,4 @@ pub(super) mod wire;
 mod works;
 
 #[cfg(feature = "_bench")]
-pub use self::at_once::RmaAtOnce;
+pub use self::{at_once::RmaAtOnce, pair::SoftPair};

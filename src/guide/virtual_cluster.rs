@@ -62,6 +62,7 @@
 //! wakes up after `wake_up_us` and answers. The rank or agent that receives a message copies or adds its bytes at `handle_gb_per_s`. It answers
 //! messages that came together when it has worked on all of them. Making a queue pair takes `prepare_us`, and connecting it `connect_us`, at each
 //! end. Each rank has about 1.5 MiB for messages, so some hundred ranks are a good number here.
+//! Copies that a rank makes of what it sends take no time, nor do those of a get that has come: short transfers look a little too fast.
 //! Puts and gets really move their bytes, so `GA_COMPUTING=skip` is refused. Each call of the library may let other ranks run, so do not hold a lock of
 //! your program (`std::sync::Mutex`) during one.
 //!

@@ -36,6 +36,8 @@
 //! * Atomic operations on words of 4 bytes are messages.
 //! * Short accumulates take the lock, as long ones do: additions by the adapter would not exclude a rank that holds it (§III-B3 adds up to 512
 //!   bytes that way).
+//! * Owners set the words of a new counter or array by the processor, a sync before the adapter changes them. An adapter that kept a word beyond its
+//!   operation would not see that. The software device holds a word for the time of an operation, and catches a processor that writes it then.
 //! * Letters are messages: by atomic operations each would take three round trips.
 //! * Bytes at the edges of a transfer that are no words of 4, 8 or 16 bytes go as single bytes, which DMAPP moves slowly.
 //! * A rank looks at one word for each peer that it has met, and meets one peer at a time, in about four round trips.

@@ -240,9 +240,10 @@ mod tests {
                     Event::LocalDone(token)
                 }
                 Call::Flush(token) => Event::RemoteDone(token),
-                Call::Atomic { token, .. } => {
+                // The lock is free when it is taken, and this rank's when it is given back.
+                Call::Atomic { operand, token } => {
                     *atomics += 1;
-                    Event::Value(token, 0)
+                    Event::Value(token, u64::from(operand == 0))
                 }
                 Call::Poll | Call::PutSignal { .. } | Call::Append(..) => return None,
             })

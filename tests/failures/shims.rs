@@ -29,7 +29,7 @@ pub(crate) fn cases() -> Vec<Case> {
         }
         let path = library.to_str().expect("a path of ours");
         let (status, text) = run("does_nothing", &[("GA_NETWORK", "gemini+hidden"), ("GA_RANKS", "2"), ("GA_DMAPP", path)], SOON);
-        // The stub is PE 0 of 1 where it is told so.
+        // With STUB_PES=1 the stub is PE 0 of 1.
         let alone = [("GA_NETWORK", "gemini+hidden"), ("GA_RANKS", "1"), ("GA_DMAPP", path), ("STUB_PES", "1")];
         let (good, of_one) = run("does_nothing", &alone, SOON);
         fs::remove_file(&library).expect("a file of ours");

@@ -139,8 +139,8 @@ impl<W: Wire> Am<W> {
         let (topology, fabric) = (member.topology().clone(), member.fabric().clone());
         let (limits, connects, sleeper) = (wire.limits(), wire.connections().is_some(), wire.sleeper());
         assert!(limits.frame >= wire::LEAST_FRAME, "frames of {} bytes", limits.frame);
-        // Where an adapter has atomics, accumulates lock, get and put: no processor of the owner takes part, and long ones are faster.
-        let coherent = if limits.one_sided.is_some_and(|limits| limits.atomics) { 4 } else { 8 };
+        // Where the adapter has atomics, accumulates lock, get and put: no processor of the owner takes part, and long ones are faster.
+        let (coherent, accumulate) = if limits.one_sided.is_some_and(|limits| limits.atomics) { (4, false) } else { (8, true) };
         // Without a thread nobody beats.
         let endpoint = Endpoint::new(wire, member, has_helper, silence.filter(|_| has_helper));
         Am {
@@ -151,7 +151,7 @@ impl<W: Wire> Am<W> {
                 longest_transfer: limits.longest(),
                 order: Order { put_put: true, put_get: true },
                 progress: if has_helper { Progress::Thread } else { Progress::Caller },
-                native: Native { coherent, blocks: true, accumulate: coherent == 8, signals: true, append: true },
+                native: Native { coherent, blocks: true, accumulate, signals: true, append: true },
                 ..Capabilities::default()
             },
             endpoint: Mutex::new(endpoint),

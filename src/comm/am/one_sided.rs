@@ -6,9 +6,8 @@
 //! * A record sent behind a write comes behind it, for the wire keeps the order. A read may see what comes behind it.
 //!
 //! A short operation that would have to wait, for the acknowledgement or for a region (`regions`), becomes a record. A long one waits,
-//! because the peer's processor would need longer for its bytes. An atomic operation that the wire has waits too: no processor may touch its word.
-//! Answers need no such rule: they change only memory of a caller that waits
-//! for them.
+//! because the peer's processor would need longer for its bytes. An atomic operation of an adapter waits for its region only, and never becomes a
+//! record: no processor may touch its word. Answers need no such rule: they change only memory of a caller that waits for them.
 //!
 //! A flush of a peer that has acknowledged everything takes no message: it ends with the last transfer.
 

@@ -70,7 +70,7 @@ struct RegisteredPages {
 pub(super) struct LoadedEngines {
     shim: EnginesShim,
     address: u64,
-    /// The rank that peers are told.
+    /// The rank of this process, which greetings carry.
     rank: u64,
     /// What the shim knows peers by, and whether they were told.
     peers: Peers<(OfShim, bool)>,

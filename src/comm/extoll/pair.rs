@@ -29,7 +29,7 @@ struct Alone {
 impl MovesBytes for Alone {
     fn moves(&mut self, len: usize, reads: bool) -> bool {
         let (bytes, word) = (CommandBytes { here: self.here_at, there: self.there_at, len }, size_of::<u64>());
-        // SAFETY: memory of this value. A get of a word follows a put, and tells that it is visible.
+        // SAFETY: memory of this value. The get of a word behind a put ends when the put is visible.
         let begun = unsafe {
             match reads {
                 true => self.engines.get(1, bytes),

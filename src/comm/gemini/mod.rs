@@ -31,8 +31,8 @@
 //!
 //! # Known limits
 //!
-//! * A segment of DMAPP is more than its handle of 128 bits, but peers are told no more. `shim.c` takes the rest from a segment of its own rank, and as
-//!   place and length those of each call. No free text says whether DMAPP looks at them.
+//! * A segment of DMAPP is more than its handle of 128 bits, but a peer gets the handle only. `shim.c` takes the rest from a segment of its own rank, and
+//!   as place and length those of each call. No free text says whether DMAPP looks at them.
 //! * Atomic operations on words of 4 bytes are messages.
 //! * Short accumulates take the lock, as long ones do: additions by the adapter would not exclude a rank that holds it (§III-B3 adds up to 512
 //!   bytes that way).

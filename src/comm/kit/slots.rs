@@ -11,7 +11,7 @@ use crate::memory::kernels;
 /// Slots begin where lines of the cache do.
 const LINE: usize = 64;
 
-/// Memory of so many bytes or more begins and ends where pages do: adapters may register whole pages, and none twice.
+/// Memory of at least this many bytes begins and ends where pages do: an adapter may register whole pages only, and each page once.
 const PAGE: usize = 4096;
 
 /// Memory in slots of one length. A slot that is lent to a device is touched by nobody else.

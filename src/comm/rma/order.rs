@@ -23,9 +23,10 @@ pub(super) struct PeerOrder {
     /// The number of the oldest one that has not ended, and all from that one on.
     ended: u64,
     open: VecDeque<TransferState>,
+    /// Atomic operations among them.
+    changes: usize,
     /// Writes among them, and the addresses between the first and the last byte that they write.
     writes: usize,
-    changes: usize,
     hull: Range<u64>,
     /// A mark is under way behind the writes below this number.
     mark: Option<u64>,
@@ -51,8 +52,8 @@ impl PeerOrder {
         self.changes > 0
     }
 
-    /// Returns true if writes or changes have not ended.
-    pub(super) fn writes(&self) -> bool {
+    /// Returns true if writes or atomic operations have not ended.
+    pub(super) fn alters(&self) -> bool {
         self.writes + self.changes > 0
     }
 
@@ -149,7 +150,7 @@ mod tests {
         assert_eq!(order.transfers(), transfers(3, 0));
         order.end(0);
         assert_eq!(order.transfers(), transfers(3, 3));
-        assert!(!order.writes());
+        assert!(!order.alters());
     }
 
     #[test]

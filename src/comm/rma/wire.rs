@@ -52,7 +52,7 @@ pub(in crate::comm) struct RmaSettings {
     pub(in crate::comm) may_give_up: bool,
     /// A peer that does not answer for this long is lost.
     pub(in crate::comm) silence: Option<Duration>,
-    /// If time is virtual.
+    /// The rank in virtual time, if time is that.
     pub(in crate::comm) time: Option<VirtualRank>,
 }
 
@@ -296,7 +296,7 @@ impl<A: RmaAdapter, R: FrameRoad<A>> Wire for RmaWire<A, R> {
     fn send(&mut self, to: usize, class: Class, frame: Frame) -> Result<Option<Frame>> {
         let is_ordered = class == Class::Reply || self.adapter.limits().frame_behind_write;
         let is_lost = |peer: &PeerOrder| class == Class::Request && peer.is_lost;
-        let has_before = |peer: &PeerOrder| if is_ordered { class == Class::Request && peer.changes() } else { peer.writes() };
+        let has_before = |peer: &PeerOrder| if is_ordered { class == Class::Request && peer.changes() } else { peer.alters() };
         let waits = self.peers.get(to).is_some_and(|peer| is_lost(peer) || has_before(peer));
         if !waits && self.meets(to)? && self.road.send(&mut self.adapter, to, class, frame.sealed())? {
             self.frames.give(frame);

@@ -35,15 +35,15 @@ pub(in crate::comm) fn names() -> String {
 /// The machine of a name, or of a file.
 pub(super) fn machine(name: &str, settings: &Settings) -> Result<Machine, Error> {
     let refuse = |why: String| Error::Launch(format!("the network \"simulated:{name}\": {why}"));
-    let known = MACHINES.iter().find(|(known, _)| *known == name).map(|(_, text)| (*text).to_owned());
+    let known = MACHINES.iter().find(|(known, _)| *known == name);
     let text = match known {
-        Some(text) => text,
+        Some((_, text)) => (*text).to_owned(),
         None if name.is_empty() => return Err(refuse(format!("name a machine ({}) or a file", names()))),
         None => std::fs::read_to_string(name)
             .map_err(|error| refuse(format!("there is no such machine ({}), and no such file: {error}", names())))?,
     };
     let machine = read(&text, settings.ranks, settings.ranks_per_node).map_err(refuse)?;
-    Ok(Machine { agent: machine.agent.filter(|_| !name.ends_with(PORTS)), ..machine })
+    Ok(Machine { agent: machine.agent.filter(|_| !known.is_some_and(|(name, _)| name.ends_with(PORTS))), ..machine })
 }
 
 /// A part of a file; each field is taken once.
@@ -149,12 +149,12 @@ fn read(text: &str, ranks: usize, ranks_per_node: Option<usize>) -> Result<Machi
         Some(value) => return Err(format!("agents is {value}, and must be a part [agents]")),
     };
     if let Some(AgentTimes { code, .. }) = &agent {
-        let modelled = modelled(code).map_err(|names| format!("code of [agents] is \"{code}\", and must be one of {names}"))?;
-        if modelled.in_order && !adapter.ordered || adapter.driven.is_some() {
-            return Err(format!(
-                "code of [agents] is \"{code}\", so ordered of [adapter] must be {}, and there can be no [adapter.processor]",
-                if modelled.in_order { "true" } else { "true or false" }
-            ));
+        let modelled = modelled(code).map_err(|why| format!("code of [agents]: {why}"))?;
+        if modelled.in_order && !adapter.ordered {
+            return Err(format!("code of [agents] is \"{code}\", so ordered of [adapter] must be true"));
+        }
+        if adapter.driven.is_some() {
+            return Err("there are [agents], so there can be no [adapter.processor]".into());
         }
     }
     if let Some(name) = file.keys().next() {
@@ -312,8 +312,12 @@ mod tests {
             ),
             ("ranks = 24", "ranks = 0", "ranks of [node] is 0, and must be a whole number, at least 1"),
             ("window = 64", "window = 64.5", "window of [adapter] is 64.5"),
-            ("\"gemini\"", "\"pigeons\"", "code of [agents] is \"pigeons\", and must be one of \"ib\", \"gemini\", \"extoll\""),
-            ("\"gemini\"", "\"ib\"", "code of [agents] is \"ib\", so ordered of [adapter] must be true, and there can be no"),
+            (
+                "\"gemini\"",
+                "\"pigeons\"",
+                "code of [agents]: the network \"pigeons\" has no code for virtual time; choose \"ib\", \"gemini\", \"extoll\"",
+            ),
+            ("\"gemini\"", "\"ib\"", "code of [agents] is \"ib\", so ordered of [adapter] must be true"),
             ("\"gemini\"", "3", "code of [agents] is 3, and must be the name of a network"),
             ("[network]", "[network", "line"),
         ] {

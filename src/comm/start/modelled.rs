@@ -40,6 +40,7 @@ impl Sleeper for VirtualRank {
         false
     }
 
+    /// Never called: it is never armed.
     fn sleep(&self, _: Duration) {}
 
     fn pass(&self) -> bool {
@@ -52,7 +53,7 @@ type MakeNetwork = Box<dyn Fn(&Settings, &Member) -> Result<Arc<dyn Network>, Er
 
 /// What joins the ranks of a job.
 pub(in crate::comm) struct Wiring {
-    /// To which the cables report arrivals.
+    /// The adapters to which the cables report arrivals.
     pub(in crate::comm) adapters: Arc<dyn Adapters>,
     pub(in crate::comm) network: MakeNetwork,
 }

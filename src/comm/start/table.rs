@@ -34,13 +34,13 @@ const NETWORKS: &[Named] = &[
 /// The network of a name, whose own code runs in virtual time.
 ///
 /// # Errors
-/// There is none; the message lists the names.
+/// There is none; the message lists those that there are.
 pub(in crate::comm) fn modelled(name: &str) -> Result<&'static Modelled, String> {
     let modelled = || NETWORKS.iter().filter_map(|network| Some((network.name, network.modelled.as_ref()?)));
     let found = modelled().find(|&(other, _)| other == name);
     found.map(|(_, modelled)| modelled).ok_or_else(|| {
         let names: Vec<String> = modelled().map(|(name, _)| format!("\"{name}\"")).collect();
-        names.join(", ")
+        format!("the network \"{name}\" has no code for virtual time; choose {}", names.join(", "))
     })
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::{
     landing::land,
     memory::Pinned,
-    moving::{MovingFabric, MovingRules},
+    moving::MovingFabric,
     travelling::{MovingTravel, OnCables},
     works::{Move, Moved, MovingWork},
 };
@@ -45,17 +45,17 @@ impl MovingFabric {
         };
         // SAFETY: the poster's promise, since its port is open and the work has not ended; or memory of the bytes.
         let ended = unsafe { self.carry_out(by, &MovingWork { what, ..work }, random) };
-        let lands_later = back.is_none() && ended.is_ok() && self.rules != MovingRules::Strict;
+        let has_changed = matches!(ended, Ok(true));
         let mut travelling = cables.travelling.lock();
-        if lands_later {
+        if has_changed {
+            landed(to, wishes);
+        } else if back.is_none() && ended.is_ok() {
             let (later, after) = (self.number(), Duration::from_nanos((random % LATER) as u64));
             travelling.insert(later, (by, MovingTravel::Landing { to }));
             wishes.push(Wish::Reminds { rank: to as u32, at: now + after, number: later });
-        } else {
-            landed(to, wishes);
         }
         match (back, ended) {
-            (Some((here, bytes)), Ok(())) => {
+            (Some((here, bytes)), Ok(_)) => {
                 let answer = self.number();
                 wishes.push(Wish::Returns { from: to as u32, to: by as u32, bytes: len, number: answer });
                 travelling.insert(answer, (by, MovingTravel::Return { of: number, here, bytes, len }));

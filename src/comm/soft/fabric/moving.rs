@@ -126,7 +126,7 @@ impl MovingFabric {
     }
 
     /// Lands some of the writes that have not landed. Returns true if there were any.
-    pub(super) fn land(&self, which: impl Fn(&LandingWrite) -> bool) -> bool {
+    fn land(&self, which: impl Fn(&LandingWrite) -> bool) -> bool {
         let mut landing = self.landing.lock();
         let before = landing.len();
         for write in landing.extract_if(.., |write| which(write)) {
@@ -166,11 +166,11 @@ impl MovingFabric {
         Ok(unsafe { self.held.change(work.to, work.there, place, atomic) })
     }
 
-    /// Moves what a work moves; what is not strict lands later.
+    /// Moves what a work moves; what is not strict lands later. Returns true if memory of its target has changed.
     ///
     /// # Safety
     /// The poster's promise for memory here.
-    pub(super) unsafe fn carry_out(&self, by: usize, work: &MovingWork, random: usize) -> Result<(), String> {
+    pub(super) unsafe fn carry_out(&self, by: usize, work: &MovingWork, random: usize) -> Result<bool, String> {
         let &MovingWork { what, to, there, len, .. } = work;
         let old = match (what, work.old) {
             (Move::Change(atomic, _), None) => self.hold(work, atomic)?,
@@ -181,21 +181,29 @@ impl MovingFabric {
         // What is behind this comes behind what has landed, for those who see it.
         fence(Ordering::SeqCst);
         // SAFETY: the caller's promise for memory here; there it is pinned.
-        unsafe {
+        let has_changed = unsafe {
             match what {
-                Move::Write(from) if self.rules == MovingRules::Strict => land(place.start(), from, len, random),
+                Move::Write(from) if self.rules == MovingRules::Strict => {
+                    land(place.start(), from, len, random);
+                    true
+                }
                 Move::Write(from) => {
                     let write = LandingWrite { by, to, from: Pinned::copy_of(from, len), place, there, len };
                     self.landing.lock().push(write);
+                    false
                 }
                 Move::Read(here) => {
-                    self.land(|write| (write.by, write.to) == (by, to));
+                    let has_landed = self.land(|write| (write.by, write.to) == (by, to));
                     land(here, place.start(), len, random);
+                    has_landed
                 }
-                Move::Change(_, here) => land(here, (&raw const old).cast(), len, random),
+                Move::Change(_, here) => {
+                    land(here, (&raw const old).cast(), len, random);
+                    true
+                }
             }
-        }
-        Ok(())
+        };
+        Ok(has_changed)
     }
 
     /// A packet has arrived.
@@ -286,7 +294,7 @@ impl MovingPort {
         self.ended.remove(&number).unwrap_or(Moved::NotYet)
     }
 
-    /// Something that is late at random. In virtual time cables say what is late.
+    /// Returns true at random, once in `one_of` calls: something is late. In virtual time only cables delay.
     pub(in crate::comm) fn is_late(&mut self, one_of: usize) -> bool {
         self.fabric.on_cables.is_none() && self.random.below(one_of) == 0
     }
@@ -316,7 +324,7 @@ impl MovingPort {
         Ok(true)
     }
 
-    /// Takes the next packet, and says who has sent it.
+    /// Takes the next packet. Its sender comes first.
     pub(in crate::comm) fn take_packet(&mut self) -> Option<(usize, Vec<u8>)> {
         let mut packets = self.fabric.packets.lock();
         let own = packets.get_mut(&self.rank)?;

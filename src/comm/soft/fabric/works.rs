@@ -20,8 +20,8 @@ pub(in crate::comm) enum Moved {
 }
 
 impl Moved {
-    pub(super) fn of(ended: Result<(), String>) -> Self {
-        ended.map_or_else(Moved::Failed, |()| Moved::Well)
+    pub(super) fn of<T>(ended: Result<T, String>) -> Self {
+        ended.map_or_else(Moved::Failed, |_| Moved::Well)
     }
 }
 

@@ -80,10 +80,10 @@ pub(super) fn run(settings: &Settings, body: &Body<'_>) -> Result<Report, Error>
     let nodes = settings.ranks.div_ceil(machine.ranks_per_node);
     let settings = &Settings { ranks_per_node: Some(machine.ranks_per_node), large_pages: false, ..settings.clone() };
     if machine.agent.is_some() && settings.computing == Computing::Skip {
-        let why = "moves all bytes over queue pairs, so no array can go without contents (GA_COMPUTING=skip); take one without [agents]";
+        let name = settings.device.as_deref().unwrap_or_default();
         return Err(Error::Launch(format!(
-            "the machine of \"simulated:{}\" {why}",
-            settings.device.as_deref().unwrap_or_default()
+            "the machine of \"simulated:{name}\" has the code of a network, which moves all bytes, so no array can go without contents \
+             (GA_COMPUTING=skip); take one without [agents], as gemini-ports"
         )));
     }
     let named = |what: &str, number: usize, count: usize| {

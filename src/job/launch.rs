@@ -245,7 +245,7 @@ impl Launch {
         let start = self.resolve()?;
         let entry = Entry::new(start.extent())?;
         let outcome = Outcome::new(start.variant, &start.settings)?;
-        (start.variant.run)(&start.settings, &|conduit, cores| start.rank(&entry, conduit, cores, &body, &outcome))?;
+        start.variant.run(&start.settings, &|conduit, cores| start.rank(&entry, conduit, cores, &body, &outcome))?;
         Ok(outcome.take()?)
     }
 
@@ -289,7 +289,7 @@ impl Launch {
         let entry = Entry::new(start.extent())?;
         let outcome = Outcome::new(start.variant, &start.settings)?;
         let rank_main = |conduit, cores| start.rank(&entry, conduit, cores, body, &outcome);
-        mpi::run_on(comm.as_raw(), &start.settings, true, rank_main)?;
+        mpi::begin_on(comm.as_raw(), &start.settings, true)?.run(rank_main)?;
         Ok(outcome.take()?)
     }
 
@@ -339,7 +339,7 @@ pub(crate) struct Start {
 impl Start {
     /// What the job takes of the process that starts it.
     fn extent(&self) -> Extent {
-        if matches!(self.variant.ranks, Ranks::Threads | Ranks::Simulated) { Extent::Threads } else { Extent::Process }
+        if matches!(self.variant.ranks, Ranks::Threads(_) | Ranks::Simulated(_)) { Extent::Threads } else { Extent::Process }
     }
 
     /// One rank of the job, on a machine whose ranks share so many cores: the body, and its orderly end.

@@ -42,8 +42,8 @@ impl<R: Portable> Outcome<R> {
     pub(super) fn new(variant: &Variant, settings: &Settings) -> Result<Self> {
         let large = || if settings.large_pages { large_pages::file() } else { None };
         let file = || large().map_or_else(|| memfd_create("global-arrays-value", MemfdFlags::CLOEXEC), Ok);
-        let all_call = variant.ranks == Ranks::Launched || settings.launched.is_some();
-        let forked = !all_call && matches!(variant.ranks, Ranks::Children | Ranks::Processes);
+        let all_call = matches!(variant.ranks, Ranks::Launched(_)) || settings.launched.is_some();
+        let forked = !all_call && variant.meets_by_launcher();
         let way = if R::IS_EMPTY {
             Way::None
         } else if forked {

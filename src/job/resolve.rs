@@ -220,7 +220,7 @@ fn launched(
     });
     if !variant.meets_by_launcher() {
         // What is so without a choice.
-        let other = chosen.filter(|&name| variant.ranks != Ranks::Launched || name != Bootstrap::Mpi);
+        let other = chosen.filter(|&name| !matches!(variant.ranks, Ranks::Launched(_)) || name != Bootstrap::Mpi);
         return other.map_or(Ok(None), |name| {
             Err(Error::Launch(format!(
                 "the bootstrap \"{name}\" is for ranks that are processes, as those of \"shared_memory\"; those of \"{}\" start in one way (GA_BOOTSTRAP)",
@@ -241,7 +241,7 @@ fn launched(
             }
         ))),
         // Over shared memory alone, each process of MPI's is a job of its own.
-        None if spoken == Some(Bootstrap::Mpi) && variant.ranks == Ranks::Children => Ok(None),
+        None if spoken == Some(Bootstrap::Mpi) && matches!(variant.ranks, Ranks::Children(_)) => Ok(None),
         None => match started {
             Some(started) if started.has_others() && started.protocol().is_none() => Err(Error::Launch(started.refusal())),
             // A process alone may fork more ranks, if it is asked to.

@@ -42,8 +42,8 @@ type EnginesWire = RmaWire<ExtollAdapter<SoftEngines>, VeloPackets>;
 pub(in crate::comm) const NETWORK: Named = Named {
     name: "extoll",
     variants: &[
-        Variant { devices: NO_DEVICE, ranks: Ranks::Processes, threads: 1, run: shim::run::<ExtollAdapter<LoadedEngines>> },
-        Variant { devices: &["soft"], ranks: Ranks::Threads, threads: 1, run },
+        Variant { devices: NO_DEVICE, ranks: Ranks::Processes(shim::processes::<ExtollAdapter<LoadedEngines>>), threads: 1 },
+        Variant { devices: &["soft"], ranks: Ranks::Threads(run), threads: 1 },
     ],
     options: &[
         (SHIM.option, "the path of the library that was made from src/comm/extoll/shim.c"),

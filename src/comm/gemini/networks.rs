@@ -43,9 +43,9 @@ type DmappWire = RmaWire<GeminiAdapter<SoftDmapp>, Mailboxes>;
 pub(in crate::comm) const NETWORK: Named = Named {
     name: "gemini",
     variants: &[
-        Variant { devices: NO_DEVICE, ranks: Ranks::Processes, threads: 1, run: shim::run::<GeminiAdapter<LoadedDmapp>> },
-        Variant { devices: &["soft"], ranks: Ranks::Threads, threads: 1, run: run_strict },
-        Variant { devices: &["relaxed"], ranks: Ranks::Threads, threads: 1, run: run_relaxed },
+        Variant { devices: NO_DEVICE, ranks: Ranks::Processes(shim::processes::<GeminiAdapter<LoadedDmapp>>), threads: 1 },
+        Variant { devices: &["soft"], ranks: Ranks::Threads(run_strict), threads: 1 },
+        Variant { devices: &["relaxed"], ranks: Ranks::Threads(run_relaxed), threads: 1 },
     ],
     options: &[(SHIM.option, "the path of the library that was made from src/comm/gemini/shim.c")],
     modelled: Some(Modelled { join, in_order: false }),

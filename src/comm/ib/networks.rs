@@ -20,7 +20,7 @@ use crate::{
         kit::random,
         soft::Cables,
         start::{
-            Body, NO_DEVICE, Named, Ranks, Variant,
+            Body, NO_DEVICE, Named, Processes, Ranks, Variant,
             devices::{self, Devices, Opened},
             modelled::{Modelled, Wiring},
             settings::Settings,
@@ -33,10 +33,10 @@ use crate::{
 pub(in crate::comm) const NETWORK: Named = Named {
     name: "ib",
     variants: &[
-        Variant { devices: NO_DEVICE, ranks: Ranks::Processes, threads: 1, run: run_adapters },
-        Variant { devices: &["soft"], ranks: Ranks::Threads, threads: 1, run: run_threads },
+        Variant { devices: NO_DEVICE, ranks: Ranks::Processes(adapters), threads: 1 },
+        Variant { devices: &["soft"], ranks: Ranks::Threads(run_threads), threads: 1 },
         // One of the threads is the adapter.
-        Variant { devices: &["sockets"], ranks: Ranks::Processes, threads: 2, run: run_processes },
+        Variant { devices: &["sockets"], ranks: Ranks::Processes(|settings| Ok(Box::new(Sockets(rules(settings))))), threads: 2 },
     ],
     options: &[
         (PORTS, "names of adapters, or of their ports"),
@@ -60,14 +60,14 @@ const CLASS: &str = "GA_IB_TC";
 /// Bytes of inline data that an adapter is asked for.
 const INLINE: usize = 220;
 
-fn run_adapters(settings: &Settings, body: &Body<'_>) -> Result<(), Error> {
+fn adapters(settings: &Settings) -> Result<Box<dyn Processes>, Error> {
     let path = [PARTITION, LEVEL, CLASS].map(|name| settings.option(name));
     let choice = |name| PortChoice::parse(name, settings.option(GID))?.along(path);
     let chosen = match settings.option(PORTS) {
         None => choice(None).map(|choice| vec![choice]),
         Some(names) => names.split(',').map(|name| choice(Some(name))).collect(),
     };
-    devices::run_processes(&Ports(chosen.map_err(unusable)?), settings, body)
+    Ok(Box::new(Ports(chosen.map_err(unusable)?)))
 }
 
 fn run_threads(settings: &Settings, body: &Body<'_>) -> Result<(), Error> {
@@ -75,10 +75,6 @@ fn run_threads(settings: &Settings, body: &Body<'_>) -> Result<(), Error> {
     devices::run_threads(settings, body, |cluster, member| {
         OpenedDevice(fabric.open(DEPTHS).map_err(fail)?).wire(cluster, settings, member)
     })
-}
-
-fn run_processes(settings: &Settings, body: &Body<'_>) -> Result<(), Error> {
-    devices::run_processes(&Sockets(rules(settings)), settings, body)
 }
 
 fn join(settings: &Settings, cables: Arc<dyn Cables>) -> Result<Wiring, Error> {

@@ -22,7 +22,7 @@ mod start;
 mod wire;
 
 pub(super) use self::keys::meet;
-pub(crate) use self::start::run_on;
+pub(crate) use self::start::begin_on;
 use self::wire::MpiWire;
 use super::{
     am::Am,
@@ -32,7 +32,7 @@ use super::{
 /// The network of ranks that an MPI launcher started.
 pub(super) const NETWORK: Named = Named {
     name: "mpi",
-    variants: &[Variant { devices: NO_DEVICE, ranks: Ranks::Launched, threads: 0, run: start::run }],
+    variants: &[Variant { devices: NO_DEVICE, ranks: Ranks::Launched(start::begin), threads: 0 }],
     options: &[],
     modelled: None,
 };

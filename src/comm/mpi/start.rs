@@ -32,11 +32,9 @@ use crate::{
             helper::{Answers, Helper},
         },
         start::{
-            Body,
             bootstrap::{Bootstrap, place::Place},
-            contain,
             launcher::Started,
-            life::{Ending, Rank},
+            life::{Ending, LocalRank, Rank},
             settings::Settings,
         },
     },
@@ -56,9 +54,9 @@ struct Barrier {
     guest: bool,
 }
 
-/// Runs a body as a rank of a job of all processes that the launcher started.
-pub(super) fn run(settings: &Settings, body: &Body<'_>) -> Result<(), Error> {
-    run_on(world_of(settings.started.as_ref())?, settings, false, body)
+/// Makes this process a rank of a job of all processes that the launcher started. Collective.
+pub(super) fn begin(settings: &Settings) -> Result<LocalRank, Error> {
+    begin_on(world_of(settings.started.as_ref())?, settings, false)
 }
 
 /// The communicator of all processes that the launcher started; initialises MPI if nobody has.
@@ -73,17 +71,11 @@ pub(super) fn world_of(started: Option<&Started>) -> Result<MPI_Comm, Error> {
     }
 }
 
-/// Runs a body as a rank of a job on a communicator, which stays the caller's; a `guest` is a job in a program that uses MPI by itself.
-/// Collective.
-pub(crate) fn run_on(
-    comm: MPI_Comm,
-    settings: &Settings,
-    guest: bool,
-    body: impl FnOnce(Arc<Conduit>, usize) -> Result<(), String>,
-) -> Result<(), Error> {
+/// Makes this process a rank of a job on a communicator, which stays the caller's; a `guest` is a job in a program that uses MPI by
+/// itself. Collective.
+pub(crate) fn begin_on(comm: MPI_Comm, settings: &Settings, guest: bool) -> Result<LocalRank, Error> {
     let (rank, barrier) = start(comm, settings, guest)?;
-    let outcome = contain(|| body(barrier.conduit.clone(), rank.cores));
-    rank.end(outcome, barrier)
+    Ok(LocalRank::new(barrier.conduit.clone(), rank.cores, move |outcome, grace| rank.end(outcome, grace, barrier)))
 }
 
 /// The communicator of all processes that MPI knows of; initialises MPI if nobody has.

@@ -73,7 +73,7 @@ pub(crate) trait Answers: Send + Sync {
 }
 
 /// See [`HelperShared::gone`].
-pub(in crate::comm) type Gone = fn() -> Option<(Option<usize>, String)>;
+pub(in crate::comm) type Gone = Box<dyn Fn() -> Option<(Option<usize>, String)> + Send + Sync>;
 
 /// The helper threads of a rank.
 #[derive(Debug)]
@@ -184,7 +184,7 @@ impl HelperShared {
                     pause
                 }
             };
-            if let Some((culprit, cause)) = self.gone.and_then(|gone| gone()) {
+            if let Some((culprit, cause)) = self.gone.as_ref().and_then(|gone| gone()) {
                 return self.orphaned(culprit, &cause);
             }
             match neighbor.map(|local| self.fabric.await_end(local, Side::Before, limit)) {

@@ -22,8 +22,8 @@ use crate::{
             wire::{RmaSettings, RmaWire},
         },
         start::{
-            ANY_DEVICE, Body, Named, Ranks, Variant,
-            devices::{self, Cluster, Devices, Opened, directory::Words},
+            ANY_DEVICE, Named, Processes, Ranks, Variant,
+            devices::{Cluster, Devices, Opened, directory::Words},
             settings::Settings,
         },
     },
@@ -33,7 +33,7 @@ use crate::{
 /// Networks that libfabric has providers for.
 pub(in crate::comm) const NETWORK: Named = Named {
     name: "ofi",
-    variants: &[Variant { devices: ANY_DEVICE, ranks: Ranks::Processes, threads: 1, run }],
+    variants: &[Variant { devices: ANY_DEVICE, ranks: Ranks::Processes(processes), threads: 1 }],
     options: &[(DOMAINS, "names of domains of the provider (`fi_info`), such as cxi0,cxi1")],
     modelled: None,
 };
@@ -77,13 +77,13 @@ pub(super) fn suits(provider: &str, offer: &Offer) -> Result<(), String> {
     Visible::of(provider, offer).map(drop)
 }
 
-fn run(settings: &Settings, body: &Body<'_>) -> Result<(), Error> {
+fn processes(settings: &Settings) -> Result<Box<dyn Processes>, Error> {
     let providers = match settings.device.as_deref() {
         Some(provider) => vec![provider.to_owned()],
         None => PREFERRED.map(str::to_owned).to_vec(),
     };
     let domains = settings.option(DOMAINS).map(|names| names.split(',').map(str::to_owned).collect());
-    devices::run_processes(&Fabrics { providers, domains: domains.unwrap_or_default() }, settings, body)
+    Ok(Box::new(Fabrics { providers, domains: domains.unwrap_or_default() }))
 }
 
 /// What the user has chosen.

@@ -17,8 +17,8 @@ use crate::{
     comm::{
         node::Member,
         start::{
-            Body,
-            devices::{self, Cluster, Devices, Opened, directory::Words},
+            Processes,
+            devices::{Cluster, Devices, Opened, directory::Words},
             settings::Settings,
         },
     },
@@ -119,14 +119,14 @@ pub(in crate::comm) trait ByShim: RmaAdapter + Sized {
     fn join(&mut self, road: &mut Self::Road, rank: usize, ranks: usize) -> Result<(), String>;
 }
 
-/// Runs a job whose ranks are processes with adapters that a shim reaches.
-pub(in crate::comm) fn run<A: ByShim>(settings: &Settings, body: &Body<'_>) -> Result<(), Error> {
+/// Ranks that are processes with adapters that a shim reaches.
+pub(in crate::comm) fn processes<A: ByShim + 'static>(settings: &Settings) -> Result<Box<dyn Processes>, Error> {
     let Shim { option, command, .. } = A::SHIM;
     let missing = || {
         A::SHIM.fail(format!("{option} names no library; compile it on this machine, and set {option} to its path: {command}"))
     };
     let path = settings.option(option).ok_or_else(missing)?;
-    devices::run_processes(&ShimAt::<A>(path.to_owned(), PhantomData), settings, body)
+    Ok(Box::new(ShimAt::<A>(path.to_owned(), PhantomData)))
 }
 
 /// Where the shim is.

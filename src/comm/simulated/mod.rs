@@ -53,7 +53,7 @@ pub(super) use table::names;
 /// The virtual cluster as jobs see it.
 pub(super) const NETWORK: Named = Named {
     name: "simulated",
-    variants: &[Variant { devices: NO_DEVICE, ranks: Ranks::Simulated, threads: 0, run: run_and_say }],
+    variants: &[Variant { devices: NO_DEVICE, ranks: Ranks::Simulated(run_and_say), threads: 0 }],
     options: &[],
     modelled: None,
 };

@@ -5,14 +5,15 @@
 //! [`Ending`]. Ranks that this process starts use only the first and the last step: [`fabric`] and [`conclude`].
 
 use std::{
+    fmt,
     sync::Arc,
     time::{Duration, Instant},
 };
 
-use super::{bootstrap::place::Place, settings::Settings};
+use super::{bootstrap::place::Place, contain, settings::Settings};
 use crate::{
     comm::{
-        Topology,
+        Conduit, Topology,
         kit::cores,
         node::{
             Fabric, Held, Member,
@@ -24,7 +25,7 @@ use crate::{
 };
 
 /// The longest that a rank that hears of a failure lets the failed rank speak first, before a launcher ends it for the others' sake.
-const GRACE: Duration = Duration::from_secs(2);
+pub(super) const GRACE: Duration = Duration::from_secs(2);
 
 /// The time between two looks whether the failed rank can still speak.
 const LOOK: Duration = Duration::from_millis(10);
@@ -45,6 +46,55 @@ pub(in crate::comm) trait Ending: Sized {
     /// Lets go of a rank after a failure.
     fn give_up(self, rank: Rank) {
         drop(rank);
+    }
+}
+
+/// Ends a rank, with the outcome of its body. After a failure it may wait that long for the words of the rank that failed first.
+type EndRank = Box<dyn FnOnce(Result<(), String>, Duration) -> Result<(), Error>>;
+
+/// The rank that this process, or a thread of it, is, whatever the network: joined to the others, and not ended.
+pub(crate) struct LocalRank {
+    pub(crate) conduit: Arc<Conduit>,
+    /// Cores that the ranks of its machine share.
+    pub(crate) cores: usize,
+    end: EndRank,
+}
+
+impl LocalRank {
+    pub(in crate::comm) fn new(
+        conduit: Arc<Conduit>,
+        cores: usize,
+        end: impl FnOnce(Result<(), String>, Duration) -> Result<(), Error> + 'static,
+    ) -> Self {
+        LocalRank { conduit, cores, end: Box::new(end) }
+    }
+
+    /// Runs a body as the rank, and ends the rank.
+    ///
+    /// # Errors
+    /// The job failed.
+    pub(crate) fn run(self, body: impl FnOnce(Arc<Conduit>, usize) -> Result<(), String>) -> Result<(), Error> {
+        let outcome = contain(|| body(self.conduit.clone(), self.cores));
+        self.end(outcome)
+    }
+
+    /// The end of the rank, with the words of its failure if it failed.
+    ///
+    /// # Errors
+    /// The job failed.
+    pub(crate) fn end(self, outcome: Result<(), String>) -> Result<(), Error> {
+        (self.end)(outcome, GRACE)
+    }
+
+    /// The end of a rank that waits for nobody, and ends the job.
+    pub(crate) fn desert(self, words: String) {
+        let _ = (self.end)(Err(words), Duration::ZERO);
+    }
+}
+
+impl fmt::Debug for LocalRank {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LocalRank").field("conduit", &self.conduit).field("cores", &self.cores).finish_non_exhaustive()
     }
 }
 
@@ -108,7 +158,7 @@ impl Rank {
     ///
     /// # Errors
     /// The job failed.
-    pub(in crate::comm) fn end(self, outcome: Result<(), String>, ending: impl Ending) -> Result<(), Error> {
+    pub(in crate::comm) fn end(self, outcome: Result<(), String>, grace: Duration, ending: impl Ending) -> Result<(), Error> {
         // The rank is dropped first, also by a panic.
         let (ending, rank) = (ending, self);
         if rank.fabric.is_inherited() {
@@ -127,7 +177,7 @@ impl Rank {
                 ending.tell_failure(*culprit, cause);
             } else {
                 let start = Instant::now();
-                while start.elapsed() < GRACE && !ending.is_deserted() {
+                while start.elapsed() < grace && !ending.is_deserted() {
                     std::thread::sleep(LOOK);
                 }
             }

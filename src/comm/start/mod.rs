@@ -27,7 +27,7 @@ use std::{
     sync::Arc,
 };
 
-use self::{modelled::Modelled, settings::Settings};
+use self::{bootstrap::launched::Launcher, life::LocalRank, modelled::Modelled, settings::Settings};
 use super::{Conduit, kit::say::panic_text};
 use crate::error::Error;
 
@@ -51,8 +51,6 @@ pub(crate) struct Variant {
     pub ranks: Ranks,
     /// The threads of each rank beside the program's: 1 over active messages, whose helper answers others. If there are more, no deadlock is found.
     pub threads: usize,
-    /// Runs a body on every rank, or as the rank that this process is, and returns when all have ended.
-    pub run: fn(&Settings, &Body<'_>) -> Result<(), Error>,
 }
 
 /// The devices of ranks that share a machine and nothing else.
@@ -65,20 +63,41 @@ pub(in crate::comm) const NO_DEVICE: &[&str] = &[""];
 /// The devices of a network that knows them by the user's names.
 pub(in crate::comm) const ANY_DEVICE: &[&str] = &["", "*"];
 
-/// What the ranks of a network are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What the ranks of a network are, and how they start.
+#[derive(Clone, Copy, Debug)]
 pub(crate) enum Ranks {
     /// Threads of the process that starts the job.
-    Threads,
+    Threads(RunHere),
     /// In the process that starts the job, one at a time.
-    Simulated,
+    Simulated(RunHere),
     /// Processes of one machine: it forks them, or a launcher has started them.
-    Children,
+    Children(MakeProcesses),
     /// As `Children`, but a launcher's may be on several machines.
-    Processes,
-    /// Processes that a launcher started, this one among them.
+    Processes(MakeProcesses),
+    /// Processes that a launcher started, this one among them, which meet by the network itself.
     #[cfg_attr(not(feature = "mpi"), allow(dead_code, reason = "of networks behind a feature"))]
-    Launched,
+    Launched(fn(&Settings) -> Result<LocalRank, Error>),
+}
+
+/// Runs a body on every rank in this process, and returns when all have ended.
+pub(crate) type RunHere = fn(&Settings, &Body<'_>) -> Result<(), Error>;
+
+/// Makes what starts ranks that are processes.
+pub(crate) type MakeProcesses = fn(&Settings) -> Result<Box<dyn Processes>, Error>;
+
+/// Ranks that are processes, and what joins them.
+pub(crate) trait Processes {
+    /// Forks the ranks, runs a body on each, and returns when all have ended.
+    ///
+    /// # Errors
+    /// They cannot start, or one failed.
+    fn fork(&self, settings: &Settings, body: &Body<'_>) -> Result<(), Error>;
+
+    /// Makes this process, or the calling thread, the rank that its launcher says. Collective.
+    ///
+    /// # Errors
+    /// The ranks cannot meet, or cannot be joined.
+    fn begin(&self, settings: &Settings, launcher: Arc<Launcher>) -> Result<LocalRank, Error>;
 }
 
 /// The body of a rank: it gets its conduit, and the number of cores that the ranks of its machine share.
@@ -92,19 +111,34 @@ impl Named {
 
     /// Returns true if it is a model of a machine, which its name names behind a colon.
     pub(crate) fn is_a_model(&self) -> bool {
-        self.variants.iter().any(|variant| variant.ranks == Ranks::Simulated)
+        self.variants.iter().any(|variant| matches!(variant.ranks, Ranks::Simulated(_)))
     }
 }
 
 impl Variant {
     /// Returns true if all ranks are on the machine of the process that starts them.
     pub(crate) fn is_of_one_machine(&self) -> bool {
-        !matches!(self.ranks, Ranks::Launched | Ranks::Processes)
+        !matches!(self.ranks, Ranks::Launched(_) | Ranks::Processes(_))
     }
 
     /// Returns true if a launcher's ranks meet by this crate's own bootstrap.
     pub(crate) fn meets_by_launcher(&self) -> bool {
-        matches!(self.ranks, Ranks::Children | Ranks::Processes)
+        matches!(self.ranks, Ranks::Children(_) | Ranks::Processes(_))
+    }
+
+    /// Runs a body on every rank, or as the rank that this process is, and returns when all have ended.
+    ///
+    /// # Errors
+    /// The job cannot start, or a rank failed.
+    pub(crate) fn run(&self, settings: &Settings, body: &Body<'_>) -> Result<(), Error> {
+        match (self.ranks, settings.launched) {
+            (Ranks::Threads(run) | Ranks::Simulated(run), _) => run(settings, body),
+            (Ranks::Children(make) | Ranks::Processes(make), None) => make(settings)?.fork(settings, body),
+            (Ranks::Children(make) | Ranks::Processes(make), Some(started)) => {
+                make(settings)?.begin(settings, Launcher::of_process(started))?.run(body)
+            }
+            (Ranks::Launched(begin), _) => begin(settings)?.run(body),
+        }
     }
 }
 

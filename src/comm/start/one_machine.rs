@@ -18,55 +18,63 @@ use crate::{
 pub(super) type Joint = (Arc<Conduit>, Option<Helper>);
 
 /// Waits for the ranks of all machines at the end.
-type AwaitOthers<'a> = &'a dyn Fn() -> Result<(), String>;
+type AwaitOthers = Box<dyn Fn() -> Result<(), String>>;
 
 /// Joins a rank to those whose memory it has not mapped.
 pub(super) type Joins = fn(&Settings, Member) -> Result<Joint, Error>;
 
-/// Runs a body as one rank of a job of one machine, until no other rank needs it.
-pub(super) fn rank(settings: &Settings, member: Member, body: &Body<'_>, joins: Joins) -> Result<(), String> {
+/// A rank of a job that is joined to the others.
+pub(super) struct JoinedRank {
+    pub(super) conduit: Arc<Conduit>,
+    helper: Option<Helper>,
+    await_others: Option<AwaitOthers>,
+}
+
+/// Joins a rank to the others of a job of one machine.
+pub(super) fn join(settings: &Settings, member: Member, joins: Joins) -> Result<JoinedRank, String> {
     let joint = match member.topology().is_all_mapped() {
         true => Ok((Arc::new(Conduit::mapped(member)), None)),
         false => joins(settings, member),
     };
     let (conduit, helper) = joint.map_err(|error| error.to_string())?;
-    run(conduit, helper, settings, body, None)
+    Ok(JoinedRank { conduit, helper, await_others: None })
 }
 
-/// As [`rank`], with the caller's own wire for active messages between the nodes, and a wait for the ranks of other machines if there may
+/// As [`join`], with the caller's own wire for active messages between the nodes, and a wait for the ranks of other machines if there may
 /// be any.
-pub(super) fn rank_over<W: Wire + 'static>(
+pub(super) fn join_over<W: Wire + 'static>(
     settings: &Settings,
     member: Member,
-    body: &Body<'_>,
     wire: impl FnOnce(&Member) -> Result<W, Error>,
-    await_others: Option<AwaitOthers<'_>>,
-) -> Result<(), String> {
+    await_others: Option<AwaitOthers>,
+) -> Result<JoinedRank, String> {
     let joint = match member.topology().is_all_mapped() {
         true => Ok((Arc::new(Conduit::mapped(member)), None)),
         false => wire(&member).and_then(|wire| over(wire, settings, member)),
     };
     let (conduit, helper) = joint.map_err(|error| error.to_string())?;
-    run(conduit, helper, settings, body, await_others)
+    Ok(JoinedRank { conduit, helper, await_others })
 }
 
-fn run(
-    conduit: Arc<Conduit>,
-    helper: Option<Helper>,
-    settings: &Settings,
-    body: &Body<'_>,
-    await_others: Option<AwaitOthers<'_>>,
-) -> Result<(), String> {
-    // A panic ends here, where the network can still tell it.
-    let outcome = contain(|| body(conduit.clone(), settings.cores));
-    let outcome = leave(&conduit, outcome, await_others);
-    // Before the network: layers hold memory that it may still read.
-    drop(helper);
-    outcome
+impl JoinedRank {
+    /// Runs a body as the rank, until no other rank needs it.
+    pub(super) fn run(self, settings: &Settings, body: &Body<'_>) -> Result<(), String> {
+        // A panic ends here, where the network can still tell it.
+        let outcome = contain(|| body(self.conduit.clone(), settings.cores));
+        self.leave(outcome)
+    }
+
+    /// The end of the rank, with the outcome of its body.
+    pub(super) fn leave(self, outcome: Result<(), String>) -> Result<(), String> {
+        let outcome = leave(&self.conduit, outcome, self.await_others);
+        // Before the network: layers hold memory that it may still read.
+        drop(self.helper);
+        outcome
+    }
 }
 
 /// The end of a body.
-fn leave(conduit: &Conduit, outcome: Result<(), String>, await_others: Option<AwaitOthers<'_>>) -> Result<(), String> {
+fn leave(conduit: &Conduit, outcome: Result<(), String>, await_others: Option<AwaitOthers>) -> Result<(), String> {
     if let (Err(words), Some(_)) = (&outcome, &await_others) {
         // The launcher ends ranks without a word; ranks of other machines learn the cause by this.
         conduit.end(words);

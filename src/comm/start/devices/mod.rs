@@ -9,12 +9,12 @@ use std::sync::Arc;
 
 use self::directory::{Directory, Words};
 use super::{
-    Body,
+    Body, Processes,
     bootstrap::{
-        launched::{self, Connection},
+        launched::{Connection, Launcher},
         place::Place,
     },
-    launcher::Started,
+    life::LocalRank,
     one_machine,
     settings::Settings,
     shared_memory, threads,
@@ -89,17 +89,25 @@ pub(in crate::comm) fn run_threads<W: Wire + 'static>(
     run_here(settings, body, threads::run, || Ok(()), make)
 }
 
-/// Runs a body on all ranks of this process's job, or as the rank that a launcher made of this process.
-pub(in crate::comm) fn run_processes(devices: &impl Devices, settings: &Settings, body: &Body<'_>) -> Result<(), Error> {
-    match settings.launched {
-        Some(started) => run_launched(devices, started, settings, body),
-        None => {
-            let make = |cluster: &Cluster, member: &Member| {
-                let topology = member.topology();
-                devices.open(topology.local(topology.rank()))?.wire(cluster, settings, member)
-            };
-            run_here(settings, body, shared_memory::run, || devices.check(), make)
-        }
+impl<S: Devices> Processes for S {
+    fn fork(&self, settings: &Settings, body: &Body<'_>) -> Result<(), Error> {
+        let make = |cluster: &Cluster, member: &Member| {
+            let topology = member.topology();
+            self.open(topology.local(topology.rank()))?.wire(cluster, settings, member)
+        };
+        run_here(settings, body, shared_memory::run, || self.check(), make)
+    }
+
+    fn begin(&self, settings: &Settings, launcher: Arc<Launcher>) -> Result<LocalRank, Error> {
+        let prepare = |connection: &mut Connection, place: &Place| prepare(self, settings, &launcher, connection, place);
+        shared_memory::begin_launched(launcher.clone(), settings, true, prepare, |prepared, settings, member| {
+            let Some((cluster, device)) = prepared else { return one_machine::join(settings, member, one_machine::mapping) };
+            let (fabric, launcher) = (member.fabric().clone(), launcher.clone());
+            let is_over = move || matches!(fabric.failure(), Some((Some(_), _)));
+            let await_others = move || launcher.await_all(&is_over).map_err(|error| error.to_string());
+            let wire = |member: &Member| wire(member, |member| device.wire(&cluster, settings, member));
+            one_machine::join_over(settings, member, wire, Some(Box::new(await_others)))
+        })
     }
 }
 
@@ -121,19 +129,7 @@ fn run_here<W: Wire + 'static>(
     }
     start(settings, &|member| {
         let wire = |member: &Member| wire(member, |member| make(&cluster, member));
-        one_machine::rank_over(settings, member, body, wire, None)
-    })
-}
-
-fn run_launched(devices: &impl Devices, started: Started, settings: &Settings, body: &Body<'_>) -> Result<(), Error> {
-    let prepare = |connection: &mut Connection, place: &Place| prepare(devices, settings, connection, place);
-    shared_memory::run_launched(started, settings, true, prepare, |prepared, settings, member| {
-        let Some((cluster, device)) = prepared else { return one_machine::rank(settings, member, body, one_machine::mapping) };
-        let fabric = member.fabric().clone();
-        let is_over = || matches!(fabric.failure(), Some((Some(_), _)));
-        let await_others = || launched::await_all(is_over).map_err(|error| error.to_string());
-        let wire = |member: &Member| wire(member, |member| device.wire(&cluster, settings, member));
-        one_machine::rank_over(settings, member, body, wire, Some(&await_others))
+        one_machine::join_over(settings, member, wire, None)?.run(settings, body)
     })
 }
 
@@ -160,6 +156,7 @@ fn fits(topology: &Topology) -> Result<(), Error> {
 fn prepare<S: Devices>(
     devices: &S,
     settings: &Settings,
+    launcher: &Arc<Launcher>,
     connection: &mut Connection,
     place: &Place,
 ) -> Result<Option<(Cluster, S::Device)>, Error> {
@@ -174,7 +171,8 @@ fn prepare<S: Devices>(
     if let Some(rank) = published.failed {
         return Err(Error::Launch(format!("rank {rank} has no device to use, and says why")));
     }
-    let ask = move |rank| launched::ask(rank, &published.key)?.try_into().ok();
+    let launcher = launcher.clone();
+    let ask = move |rank| launcher.ask(rank, &published.key)?.try_into().ok();
     Ok(Some((Cluster { directory: Arc::new(Directory::asked(ask)), token: place.token }, device)))
 }
 

@@ -3,22 +3,23 @@
 //! They have no parent of ours. So each watches its neighbors and the launcher ([`Helper`]), and waits at its end for all others. The
 //! launcher forwards what ranks print, and ends all after a failure.
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use crate::{
     comm::{
         node::{Fabric, Member, helper::Helper},
         start::{
-            Body,
             bootstrap::{
                 Bootstrap,
-                launched::{self, Connection, Running},
+                launched::{Connection, Launcher, Running},
                 place::Place,
             },
             caught,
-            launcher::Started,
-            life::{Ending, Rank},
-            one_machine::{self, Joins},
+            life::{Ending, GRACE, LocalRank, Rank},
+            one_machine::JoinedRank,
             settings::Settings,
         },
     },
@@ -28,44 +29,43 @@ use crate::{
 /// The time between two looks whether all have come to their end: at first, and after a while.
 const LOOKS: [Duration; 2] = [Duration::from_micros(100), Duration::from_millis(10)];
 
-/// Runs a body as the rank that this process is.
-pub(super) fn run(started: Started, settings: &Settings, body: &Body<'_>, joins: Joins) -> Result<(), Error> {
-    let as_rank = |(), settings: &Settings, member| one_machine::rank(settings, member, body, joins);
-    run_over(started, settings, false, |_, _| Ok(()), as_rank)
-}
-
-/// As [`run`], where a network joins machines, if it `has_network`. The network's needs are prepared while the ranks meet: if
-/// that fails on one rank, it must on all.
-pub(in crate::comm) fn run_over<P>(
-    started: Started,
+/// Makes this process a rank, joined to the others by `join`. Where a network joins machines, if it `has_network`, what that needs is
+/// prepared while the ranks meet: if that fails on one rank, it must on all.
+pub(in crate::comm) fn begin<P>(
+    launcher: Arc<Launcher>,
     settings: &Settings,
     has_network: bool,
     prepare: impl FnOnce(&mut Connection, &Place) -> Result<P, Error>,
-    as_rank: impl FnOnce(P, &Settings, Member) -> Result<(), String>,
-) -> Result<(), Error> {
-    let mut connection = Connection::new(started, settings)?;
+    join: impl FnOnce(P, &Settings, Member) -> Result<JoinedRank, String>,
+) -> Result<LocalRank, Error> {
+    let mut connection = launcher.connect(settings)?;
     let met = meet(&mut connection, settings, has_network).and_then(|place| Ok((prepare(&mut connection, &place)?, place)));
     let (prepared, place) = match met {
         Ok(met) => met,
         Err(error) => {
-            connection.give_up(&error);
+            launcher.give_up(connection, &error);
             return Err(error);
         }
     };
     let (fabric, topology) = (place.fabric.clone(), place.topology.clone());
     let of_device = if topology.is_all_mapped() { 0 } else { settings.threads };
     let threads = connection.threads() + Helper::threads(fabric.ranks()) + of_device;
-    let running = connection.begin(&fabric);
+    let running = launcher.begin(connection, &fabric);
     let started = Rank::start(place, settings, threads).and_then(|(mut rank, member)| {
-        rank.watch(&topology, None, Some(launched::gone))?;
+        rank.watch(&topology, None, Some(Box::new(move || launcher.gone())))?;
         Ok((rank, member))
     });
     let (rank, member) = started.inspect_err(|error| {
         fabric.end(Some(topology.rank()), &format!("could not be started: {error}"));
     })?;
     let settings = Settings { cores: rank.cores, ..settings.clone() };
-    let outcome = caught(|| as_rank(prepared, &settings, member));
-    rank.end(outcome, running)
+    match join(prepared, &settings, member) {
+        Ok(joined) => Ok(LocalRank::new(joined.conduit.clone(), rank.cores, move |outcome, grace| {
+            let outcome = caught(|| joined.leave(outcome));
+            rank.end(outcome, grace, running)
+        })),
+        Err(words) => Err(rank.end(Err(words), GRACE, running).expect_err("it failed")),
+    }
 }
 
 /// Finds the rank's place; all ranks succeed, or all fail alike.
@@ -92,6 +92,6 @@ impl Ending for Running {
     }
 
     fn is_deserted(&self) -> bool {
-        launched::is_gone()
+        self.is_gone()
     }
 }

@@ -27,7 +27,9 @@ use rustix::{
 
 use self::{output::Forwarder, statuses::Statuses};
 use super::{
-    Body, MAPPING, Named, PACKETS, Ranks, Variant, life,
+    Body, MAPPING, Named, PACKETS, Processes, Ranks, Variant,
+    bootstrap::launched::Launcher,
+    life::{self, LocalRank},
     one_machine::{self, Joins, mapping, packets},
     settings::Settings,
 };
@@ -38,33 +40,30 @@ use crate::{
     },
     error::Error,
 };
-pub(super) use launched::run_over as run_launched;
+pub(super) use launched::begin as begin_launched;
 
 /// Ranks that are processes of one machine.
 pub(super) const NETWORK: Named = Named {
     name: "shared_memory",
     variants: &[
-        Variant {
-            devices: MAPPING,
-            ranks: Ranks::Children,
-            threads: 0,
-            run: |settings, body| run_joined(settings, body, mapping),
-        },
-        Variant {
-            devices: PACKETS,
-            ranks: Ranks::Children,
-            threads: 1,
-            run: |settings, body| run_joined(settings, body, packets),
-        },
+        Variant { devices: MAPPING, ranks: Ranks::Children(|_| Ok(Box::new(PlainProcesses(mapping)))), threads: 0 },
+        Variant { devices: PACKETS, ranks: Ranks::Children(|_| Ok(Box::new(PlainProcesses(packets)))), threads: 1 },
     ],
     options: &[],
     modelled: None,
 };
 
-fn run_joined(settings: &Settings, body: &Body<'_>, joins: Joins) -> Result<(), Error> {
-    match settings.launched {
-        Some(started) => launched::run(started, settings, body, joins),
-        None => run(settings, &|member| one_machine::rank(settings, member, body, joins)),
+/// Ranks of one machine, joined without a device.
+struct PlainProcesses(Joins);
+
+impl Processes for PlainProcesses {
+    fn fork(&self, settings: &Settings, body: &Body<'_>) -> Result<(), Error> {
+        run(settings, &|member| one_machine::join(settings, member, self.0)?.run(settings, body))
+    }
+
+    fn begin(&self, settings: &Settings, launcher: Arc<Launcher>) -> Result<LocalRank, Error> {
+        let join = |(), settings: &Settings, member| one_machine::join(settings, member, self.0);
+        begin_launched(launcher, settings, false, |_, _| Ok(()), join)
     }
 }
 

@@ -6,8 +6,8 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::{
-    MAPPING, Named, PACKETS, Ranks, Variant, caught, life,
-    one_machine::{self, mapping, packets},
+    Body, MAPPING, Named, PACKETS, Ranks, Variant, caught, life,
+    one_machine::{self, Joins, mapping, packets},
     settings::Settings,
 };
 use crate::{
@@ -19,22 +19,16 @@ use crate::{
 pub(super) const NETWORK: Named = Named {
     name: "threads",
     variants: &[
-        Variant {
-            devices: MAPPING,
-            ranks: Ranks::Threads,
-            threads: 0,
-            run: |settings, body| run(settings, &|member| one_machine::rank(settings, member, body, mapping)),
-        },
-        Variant {
-            devices: PACKETS,
-            ranks: Ranks::Threads,
-            threads: 1,
-            run: |settings, body| run(settings, &|member| one_machine::rank(settings, member, body, packets)),
-        },
+        Variant { devices: MAPPING, ranks: Ranks::Threads(|settings, body| run_joined(settings, body, mapping)), threads: 0 },
+        Variant { devices: PACKETS, ranks: Ranks::Threads(|settings, body| run_joined(settings, body, packets)), threads: 1 },
     ],
     options: &[],
     modelled: None,
 };
+
+fn run_joined(settings: &Settings, body: &Body<'_>, joins: Joins) -> Result<(), Error> {
+    run(settings, &|member| one_machine::join(settings, member, joins)?.run(settings, body))
+}
 
 /// Runs `body` on every rank and returns when all have ended.
 pub(crate) fn run(settings: &Settings, body: &(dyn Fn(Member) -> Result<(), String> + Sync)) -> Result<(), Error> {

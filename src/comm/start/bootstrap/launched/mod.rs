@@ -5,7 +5,7 @@
 //! rank 0 reads those of the first ranks, and every rank reads the result. So other ranks put and get only a few times. Rank 0 asks the
 //! launcher for the node of each rank; without an answer, it reads the words of all.
 //!
-//! A process has one static connection to its launcher ([`CONNECTION`]), for all its jobs. If all ended well, the process says so at
+//! A process has one static connection to its launcher ([`LAUNCHER`]), for all its jobs. If all ended well, the process says so at
 //! its exit. The launcher takes any other exit for a failure and ends the other processes.
 
 #[cfg(test)]
@@ -14,9 +14,10 @@ mod tests;
 use std::{
     collections::HashSet,
     ffi::c_int,
+    fmt,
     io::{self, ErrorKind},
     os::fd::{BorrowedFd, RawFd},
-    sync::{Arc, Mutex, MutexGuard, Once, PoisonError, Weak},
+    sync::{Arc, Mutex, MutexGuard, Once, OnceLock, PoisonError, Weak},
     time::{Duration, Instant},
 };
 
@@ -98,54 +99,66 @@ enum LauncherState {
     Free(Connection),
 }
 
-static CONNECTION: Mutex<LauncherState> = Mutex::new(LauncherState::New);
-
-fn state() -> MutexGuard<'static, LauncherState> {
-    CONNECTION.lock().unwrap_or_else(PoisonError::into_inner)
+/// What started the ranks, as one of them sees it, for all its jobs.
+pub(crate) struct Launcher {
+    started: Started,
+    state: Mutex<LauncherState>,
 }
+
+/// The launcher of this process.
+static LAUNCHER: OnceLock<Arc<Launcher>> = OnceLock::new();
 
 /// A job whose ranks have met. Unless it ends well, the launcher hears of no good end of this process.
 #[derive(Debug)]
-pub(crate) struct Running(());
+pub(crate) struct Running(Arc<Launcher>);
 
 impl Running {
     /// The job has ended well on all ranks.
     pub(crate) fn ends_well(&self) {
-        let mut state = state();
+        let mut state = self.0.state();
         *state = match std::mem::replace(&mut *state, LauncherState::Meets) {
             LauncherState::Runs(connection, _) => LauncherState::Free(connection),
             other => other,
         };
     }
-}
 
-/// Returns true if the launcher of this process has gone.
-pub(crate) fn is_gone() -> bool {
-    match &*state() {
-        LauncherState::Runs(connection, _) | LauncherState::Free(connection) => connection.launcher.is_gone(),
-        LauncherState::New | LauncherState::Meets => false,
+    /// Returns true if the launcher has gone.
+    pub(crate) fn is_gone(&self) -> bool {
+        match &*self.0.state() {
+            LauncherState::Runs(connection, _) | LauncherState::Free(connection) => connection.launcher.is_gone(),
+            LauncherState::New | LauncherState::Meets => false,
+        }
     }
 }
 
-/// Once the launcher of this process has gone: the rank whose end it gave as the reason, and the reason.
-pub(crate) fn gone() -> Option<(Option<usize>, String)> {
-    let state = state();
-    let (LauncherState::Runs(connection, _) | LauncherState::Free(connection)) = &*state else { return None };
-    let launcher = &connection.launcher;
-    launcher.is_gone().then(|| match launcher.last_words() {
-        Some((rank, why)) if rank < connection.size => (Some(rank), why),
-        _ => (None, "the launcher of the job has ended, or was ended".into()),
-    })
-}
+impl Launcher {
+    /// The launcher that started this process.
+    pub(crate) fn of_process(started: Started) -> Arc<Self> {
+        LAUNCHER.get_or_init(|| Arc::new(Launcher { started, state: Mutex::new(LauncherState::New) })).clone()
+    }
 
-impl Connection {
-    /// Connects to the launcher that started this process, unless an earlier job has.
+    fn state(&self) -> MutexGuard<'_, LauncherState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Once the launcher has gone: the rank whose end it gave as the reason, and the reason.
+    pub(crate) fn gone(&self) -> Option<(Option<usize>, String)> {
+        let state = self.state();
+        let (LauncherState::Runs(connection, _) | LauncherState::Free(connection)) = &*state else { return None };
+        let launcher = &connection.launcher;
+        launcher.is_gone().then(|| match launcher.last_words() {
+            Some((rank, why)) if rank < connection.size => (Some(rank), why),
+            _ => (None, "the launcher of the job has ended, or was ended".into()),
+        })
+    }
+
+    /// Connects to the launcher, unless an earlier job has.
     ///
     /// # Errors
     /// It does not answer as its protocol says; this process has no launcher, or lost what ties it to the others.
-    pub(crate) fn new(started: Started, settings: &Settings) -> std::result::Result<Self, Error> {
-        let (own, limit) = (std::process::id(), settings.timeout);
-        match std::mem::replace(&mut *state(), LauncherState::Meets) {
+    pub(crate) fn connect(&self, settings: &Settings) -> std::result::Result<Connection, Error> {
+        let (own, limit, started) = (std::process::id(), settings.timeout, self.started);
+        match std::mem::replace(&mut *self.state(), LauncherState::Meets) {
             LauncherState::New => {
                 let mut said = false;
                 let mut patience = LauncherWait::new(&started, limit, &mut said);
@@ -167,15 +180,61 @@ impl Connection {
 
     /// The ranks could not meet. A cause that all of them found out alike is no failure of this process: it may start another
     /// job, or end well. The others do not know of any other cause, and would wait: the launcher is asked to end them.
-    pub(crate) fn give_up(mut self, why: &Error) {
-        if self.broken {
-            self.launcher.abort(&why.to_string());
+    pub(crate) fn give_up(&self, mut connection: Connection, why: &Error) {
+        if connection.broken {
+            connection.launcher.abort(&why.to_string());
         } else {
-            *state() = LauncherState::Free(self);
+            *self.state() = LauncherState::Free(connection);
         }
     }
 
-    /// Publishes words for [`ask`], unless this rank has `failed`: then all ranks learn that one has. Collective.
+    /// The ranks have met, and their job begins.
+    pub(crate) fn begin(self: &Arc<Self>, mut connection: Connection, fabric: &Arc<Fabric>) -> Running {
+        connection.nodes = None;
+        *self.state() = LauncherState::Runs(connection, Arc::downgrade(fabric));
+        Running(self.clone())
+    }
+
+    /// The words that a rank published under a key. None if the launcher does not give them now.
+    pub(crate) fn ask(&self, rank: usize, key: &str) -> Option<Vec<u64>> {
+        let start = Instant::now();
+        let mut idle = || if start.elapsed() < ANSWERED { Ok(()) } else { Err(ErrorKind::TimedOut.into()) };
+        match &mut *self.state() {
+            LauncherState::Runs(connection, _) => {
+                get_words(&mut *connection.launcher, rank, &format!("{key}-{rank}"), &mut idle).ok()
+            }
+            _ => None,
+        }
+    }
+
+    /// Returns when all ranks have called it. Threads of this process go on meanwhile, but cannot [`ask`](Self::ask).
+    ///
+    /// # Errors
+    /// The job is over, or the launcher is lost.
+    pub(crate) fn await_all(&self, is_over: &impl Fn() -> bool) -> std::result::Result<(), Error> {
+        let (mut connection, fabric) = match std::mem::replace(&mut *self.state(), LauncherState::Meets) {
+            LauncherState::Runs(connection, fabric) => (connection, fabric),
+            other => {
+                *self.state() = other;
+                return Err(Error::Launch("waiting for the others at the end: no job of a launcher runs".into()));
+            }
+        };
+        let mut idle = || if is_over() { Err(io::Error::new(ErrorKind::Interrupted, "the job is over")) } else { Ok(()) };
+        let met = connection.launcher.fence(&mut idle).map_err(|refused| failed(&connection.started, &refused));
+        connection.step += 1;
+        *self.state() = LauncherState::Runs(connection, fabric);
+        met
+    }
+}
+
+impl fmt::Debug for Launcher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Launcher").field("started", &self.started).finish_non_exhaustive()
+    }
+}
+
+impl Connection {
+    /// Publishes words for [`ask`](Launcher::ask), unless this rank has `failed`: then all ranks learn that one has. Collective.
     ///
     /// # Errors
     /// A rank, or the launcher, is lost.
@@ -213,13 +272,6 @@ impl Connection {
         if let Err(refused) = self.launcher.finish(&mut idle) {
             say(format_args!("the launcher did not take the leave of {}: {refused}", self.started));
         }
-    }
-
-    /// The ranks have met, and their job begins.
-    pub(crate) fn begin(mut self, fabric: &Arc<Fabric>) -> Running {
-        self.nodes = None;
-        *state() = LauncherState::Runs(self, Arc::downgrade(fabric));
-        Running(())
     }
 
     /// One fence: each rank puts words before it and reads after it.
@@ -268,41 +320,10 @@ impl Connection {
 /// The words that ranks have published.
 #[derive(Debug)]
 pub(crate) struct Published {
-    /// The key for [`ask`].
+    /// The key for [`ask`](Launcher::ask).
     pub(crate) key: String,
     /// A rank that has failed.
     pub(crate) failed: Option<usize>,
-}
-
-/// The words that a rank published under a key. None if the launcher does not give them now.
-pub(crate) fn ask(rank: usize, key: &str) -> Option<Vec<u64>> {
-    let start = Instant::now();
-    let mut idle = || if start.elapsed() < ANSWERED { Ok(()) } else { Err(ErrorKind::TimedOut.into()) };
-    match &mut *state() {
-        LauncherState::Runs(connection, _) => {
-            get_words(&mut *connection.launcher, rank, &format!("{key}-{rank}"), &mut idle).ok()
-        }
-        _ => None,
-    }
-}
-
-/// Returns when all ranks have called it. Threads of this process go on meanwhile, but cannot [`ask`].
-///
-/// # Errors
-/// The job is over, or the launcher is lost.
-pub(crate) fn await_all(is_over: impl Fn() -> bool) -> std::result::Result<(), Error> {
-    let (mut connection, fabric) = match std::mem::replace(&mut *state(), LauncherState::Meets) {
-        LauncherState::Runs(connection, fabric) => (connection, fabric),
-        other => {
-            *state() = other;
-            return Err(Error::Launch("waiting for the others at the end: no job of a launcher runs".into()));
-        }
-    };
-    let mut idle = || if is_over() { Err(io::Error::new(ErrorKind::Interrupted, "the job is over")) } else { Ok(()) };
-    let met = connection.launcher.fence(&mut idle).map_err(|refused| failed(&connection.started, &refused));
-    connection.step += 1;
-    *state() = LauncherState::Runs(connection, fabric);
-    met
 }
 
 impl Bootstrap for Connection {
@@ -426,7 +447,8 @@ fn fixed<const N: usize>(words: Vec<u64>) -> Result<[u64; N]> {
 /// Takes leave of the launcher when the process exits, if no job failed or runs.
 fn at_exit() {
     extern "C" fn leave(status: c_int) {
-        match &mut *state() {
+        let Some(launcher) = LAUNCHER.get() else { return };
+        match &mut *launcher.state() {
             LauncherState::Free(connection) if connection.is_own() => connection.leave(),
             LauncherState::Runs(connection, fabric) if connection.is_own() => {
                 let Some(fabric) = fabric.upgrade().filter(|fabric| fabric.failure().is_none()) else { return };

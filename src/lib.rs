@@ -158,7 +158,7 @@ pub use comm::Connections;
 pub use distribution::{Boundary, Side};
 pub use element::{Additive, AtomicInteger, Element, Number};
 pub use error::{Error, Operation, Result};
-pub use job::{Bootstrap, Connect, Job, Launch, Memory, Stats, run};
+pub use job::{Bootstrap, Connect, Job, Launch, Meeting, Memory, Stats, run};
 pub use message::{active, channel, mailbox};
 pub use portable::Portable;
 pub use sync::{Counter, Group, LockGuard, Locks, Ranks, Signal, SignalTarget, Tally, Traffic, ops};

@@ -33,11 +33,24 @@
 //! all have agreed (1 to 3). A [`Frozen`](crate::Frozen) that is forgotten or dropped takes the handle along, and the memory stays while
 //! any member's handle is there. `thaw` consumes it, so no slice of this rank is left, and it returns when all members have called it.
 //!
+//! # When a job is a value
+//!
+//! [`Launch::start`](crate::Launch::start) gives out a job that no closure encloses. It owns no memory: points 1 to 7 speak of handles, and
+//! those are the same. So
+//!
+//! * *a job that is dropped*, by an error, a panic, in an epoch, or as a thread-local of a thread that ends, is over for all ranks (7);
+//! * *a job that is forgotten or leaked* goes on. Its rank is one that never calls, as in an endless computation, until its thread ends;
+//! * *another thread* never owns it, because it is not `Send`, and has handles as any thread of the rank;
+//! * *two threads* cannot finish it, since `finish` takes it, and a group's epoch borrows it;
+//! * *handles that outlive it* find it over, as those that outlive a body do;
+//! * *two jobs of a process* have two mappings, and arrays of both in one epoch or operation are refused ([`Group::is_like`]).
+//!
 //! # When a process is copied
 //!
 //! A copy of a process has copies of handles and slices. Yet two processes never hold the same part:
 //!
-//! * *A rank that calls [`run`](crate::run)* gets an error on every thread of its process (`crate::job::entry`).
+//! * *A rank that calls [`run`](crate::run)* gets an error on every thread of its process (`crate::job::entry`). So does one whose job is a value
+//!   and calls for one that forks.
 //! * *`fork`.* The child has no memory of the job, and its copied slices fault (`crate::memory::children`). In place of the control pages
 //!   it has private ones, in which the job is over. So every call fails, and no rank sees what a child writes by unwinding, by `Drop` or
 //!   by leaving the body.
@@ -295,12 +308,12 @@ impl<T: Element, D: Dimension> Frozen<T, D> {
 
 /// An epoch of a group takes arrays over its members.
 fn check_group(claim: &dyn sealed::Claimed, group: &Group) -> Result<()> {
-    if group.inner.members == claim.group().inner.members {
+    if group.is_like(claim.group()) {
         return Ok(());
     }
     let (size, others) = (group.size(), claim.group().size());
     let what = format_args!(
-        "{claim:?}, whose array is spread over {others} ranks, in an epoch of a group of {size}: they must be the same ranks in the same order"
+        "{claim:?}, whose array is spread over {others} ranks, in an epoch of a group of {size}: they must be the same ranks of one job in the same order"
     );
     Err(Error::argument("epoch", what))
 }

@@ -32,7 +32,8 @@
 //! | GA | here | notes |
 //! |---|---|---|
 //! | `MPI_Init`, `GA_Initialize`, `GA_Initialize_args` … `GA_Terminate`, `MPI_Finalize` | [`run`](crate::run)`(\|job\| { … })` | the ranks run the closure. Over shared memory `run` forks them, so call it before anything starts threads |
-//! | `GA_Initialize_comm` | [`Launch::run_on`](crate::Launch) with the feature `mpi` | a job on a communicator of the program |
+//! | the same in a program that cannot put all in one closure | [`Launch::start`](crate::Launch::start) … [`job.finish()`](crate::Job::finish) | for ranks that exist: under `ga-run`, `mpirun`, `srun`, or one alone. It never forks |
+//! | `GA_Initialize_comm` | `Launch::run_on`, `Launch::start_on` with the feature `mpi` | a job on a communicator of the program |
 //! | `GA_Initialized` | not here, because a job is a value | a `&Job` exists only while its job runs |
 //! | `mpirun -n 8` | `mpirun -n 8`, or without a launcher `GA_RANKS=8` or [`Launch::ranks`](crate::Launch::ranks) | several machines need the feature `mpi` |
 //! | `GA_Initialize_ltd`, `GA_Set_memory_limit` | `GA_MEMORY`, [`Launch::memory`](crate::Launch::memory) | for all ranks on a machine together |
@@ -47,7 +48,7 @@
 //! | `GA_Cluster_nodeid`, `GA_Cluster_nprocs`, `GA_Cluster_procid` | [`Job::node`](crate::Job::node), [`Job::node_ranks`](crate::Job::node_ranks) | |
 //! | `GA_Cluster_nnodes`, `GA_Cluster_proc_nodeid` | `job.nodes()`, `job.node_of(rank)` | also on a group, whose members they count and take |
 //! | `GA_List_nodeid` | `group.ranks()` | the ranks in the job of a group's members |
-//! | `GA_MPI_Comm`, `GA_MPI_Comm_pgroup`, `GA_MPI_Comm_pgroup_default` | not here, because it is the reverse | the program passes a communicator to `Launch::run_on` (feature `mpi`), which runs a job on it |
+//! | `GA_MPI_Comm`, `GA_MPI_Comm_pgroup`, `GA_MPI_Comm_pgroup_default` | `group.mpi_comm()` with the feature `mpi` | a new communicator of the group's members, for libraries that take one |
 //! | `GA_Error` | return an `Err` from the body, or panic | ends the job on all ranks, with rank and cause, and a non-zero exit status |
 //! | `GA_Wtime` | `job.now()` | the virtual time of a simulated network, else real time |
 //!

@@ -10,8 +10,6 @@ use super::{
     outcome::Outcome,
     report::Wanted,
 };
-#[cfg(feature = "mpi")]
-use crate::comm::mpi;
 #[cfg(test)]
 pub(crate) use crate::comm::simulated::Report;
 #[cfg(test)]
@@ -249,50 +247,6 @@ impl Launch {
         Ok(outcome.take()?)
     }
 
-    /// Runs a job on all processes of a communicator, with `body` on each, and returns when all ranks have ended. Collective over the
-    /// communicator. The job's messages use a duplicate of the communicator, so the program may use the original, and the rest of MPI,
-    /// at any time. Disjoint sets of processes may run different jobs, or none.
-    ///
-    /// The job uses MPI whatever [`network`](Self::network) says. If [`ranks`](Self::ranks) was set, it must be the
-    /// communicator's size. The calling thread calls `body` once, so `body` may capture values that are not `Send`, such as Open MPI's
-    /// communicators.
-    ///
-    /// # Errors
-    /// The job cannot be started, or a rank failed; the error then has the rank and the cause. The other ranks have then left the job,
-    /// or leave it at their next call. MPI stays usable.
-    ///
-    /// # Examples
-    /// ```no_run
-    /// use global_arrays::prelude::*;
-    /// use mpi::traits::{Communicator, CommunicatorCollectives};
-    ///
-    /// fn main() -> Result<(), Error> {
-    ///     let (universe, _) = mpi::initialize_with_threading(mpi::Threading::Multiple).expect("the first use of MPI");
-    ///     let world = universe.world();
-    ///     let half = world.split_by_color(mpi::topology::Color::with_value(world.rank() % 2)).expect("a colour");
-    ///     Launch::new().run_on(&half, |job| {
-    ///         let a = GlobalArray::<f64, Ix1>::builder(job, [1000]).zeros().create()?;
-    ///         world.barrier();
-    ///         a.store([job.rank()], 1.0)?;
-    ///         job.sync()
-    ///     })
-    /// }
-    /// ```
-    #[doc(alias = "GA_Initialize_comm")]
-    #[cfg(feature = "mpi")]
-    pub fn run_on<C, R: Portable, E>(&self, comm: &C, body: impl FnOnce(&Job) -> Result<R, E>) -> Result<R, E>
-    where
-        C: ::mpi::raw::AsRaw<Raw = ::mpi::ffi::MPI_Comm>,
-        E: From<Error> + std::fmt::Display,
-    {
-        let start = Launch { network: Some("mpi".into()), ..self.clone() }.resolve()?;
-        let entry = Entry::new(start.extent())?;
-        let outcome = Outcome::new(start.variant, &start.settings)?;
-        let rank_main = |conduit, cores| start.rank(&entry, conduit, cores, body, &outcome);
-        mpi::begin_on(comm.as_raw(), &start.settings, true)?.run(rank_main)?;
-        Ok(outcome.take()?)
-    }
-
     /// Runs ranks that are threads over whatever a test makes of their conduits.
     #[cfg(test)]
     pub(crate) fn run_over(
@@ -338,12 +292,12 @@ pub(crate) struct Start {
 
 impl Start {
     /// What the job takes of the process that starts it.
-    fn extent(&self) -> Extent {
+    pub(super) fn extent(&self) -> Extent {
         if matches!(self.variant.ranks, Ranks::Threads(_) | Ranks::Simulated(_)) { Extent::Threads } else { Extent::Process }
     }
 
     /// One rank of the job, on a machine whose ranks share so many cores: the body, and its orderly end.
-    fn rank<R: Portable, E: std::fmt::Display>(
+    pub(super) fn rank<R: Portable, E: std::fmt::Display>(
         &self,
         entry: &Entry,
         conduit: Arc<Conduit>,
@@ -352,8 +306,8 @@ impl Start {
         outcome: &Outcome<R>,
     ) -> Result<(), String> {
         let _rank = entry.rank();
-        let job = Job::start(conduit, self, cores).map_err(|error| error.to_string())?;
+        let job = Job::new(conduit, self, cores).map_err(|error| error.to_string())?;
         let value = body(&job).map_err(|error| error.to_string())?;
-        job.finish().and_then(|()| outcome.keep(&job, &value)).map_err(|error| error.to_string())
+        job.close().and_then(|()| outcome.keep(&job, &value)).map_err(|error| error.to_string())
     }
 }

@@ -7,15 +7,19 @@ mod entry;
 pub(crate) mod launch;
 mod machine;
 mod memory;
+#[cfg(feature = "mpi")]
+mod on_mpi;
 mod options;
 mod outcome;
 mod report;
 mod resolve;
 mod setting;
+mod start;
 mod time;
 
 use std::{num::NonZero, sync::Arc};
 
+pub use crate::comm::start::Meeting;
 pub use launch::Launch;
 pub use machine::Machine;
 pub use memory::Memory;
@@ -70,7 +74,7 @@ where
     Launch::new().run(body)
 }
 
-/// One rank of a running job: the argument of the body, and the group of all ranks.
+/// One rank of a running job, and the group of all ranks: the argument of [`run`]'s body, or the value of [`Launch::start`].
 ///
 /// A job dereferences to its world [`Group`], so you can call the collectives of a group on it directly.
 #[derive(Debug)]
@@ -80,6 +84,8 @@ pub struct Job {
     cores: usize,
     network: String,
     wanted: report::Wanted,
+    /// What ends a job that is a value; none of the argument of a body.
+    unfinished: Option<start::Unfinished>,
 }
 
 impl std::ops::Deref for Job {
@@ -98,16 +104,16 @@ impl AsRef<Group> for Job {
 
 impl Job {
     /// A rank over a conduit, on a machine whose ranks share so many cores.
-    fn start(conduit: Arc<Conduit>, start: &launch::Start, cores: usize) -> Result<Self> {
+    fn new(conduit: Arc<Conduit>, start: &launch::Start, cores: usize) -> Result<Self> {
         let (state, scratch) = JobState::new(conduit.clone(), start.settings.timeout, start.memory, start.settings.stats)?;
         start.wanted.start(&conduit);
         let inner = Arc::new(state);
         let world = Group::world(inner.clone(), scratch);
-        Ok(Job { inner, world, cores, network: start.name.clone(), wanted: start.wanted.clone() })
+        Ok(Job { inner, world, cores, network: start.name.clone(), wanted: start.wanted.clone(), unfinished: None })
     }
 
     /// The orderly end of a rank: everything complete, all ranks here, the statistics printed.
-    pub(crate) fn finish(&self) -> Result<()> {
+    fn close(&self) -> Result<()> {
         // Before the collectives of the table: who waits for a rank in vain learns by this that it has ended, and what others are in
         // is never taken for a part of the table.
         self.inner.conduit().supervision().publish_end();
@@ -167,6 +173,7 @@ impl Drop for Job {
     fn drop(&mut self) {
         let _ = record::stop();
         self.inner.engine.body_ended();
+        self.unfinished.take().into_iter().for_each(start::Unfinished::desert);
     }
 }
 

@@ -15,7 +15,7 @@ use rustix::fs::{MemfdFlags, memfd_create};
 
 use super::Job;
 use crate::{
-    comm::start::{Ranks, Variant, settings::Settings},
+    comm::start::{Variant, settings::Settings},
     error::{Error, Result},
     memory::{large_pages, limits::check_file},
     portable::{Portable, read_whole},
@@ -42,7 +42,7 @@ impl<R: Portable> Outcome<R> {
     pub(super) fn new(variant: &Variant, settings: &Settings) -> Result<Self> {
         let large = || if settings.large_pages { large_pages::file() } else { None };
         let file = || large().map_or_else(|| memfd_create("global-arrays-value", MemfdFlags::CLOEXEC), Ok);
-        let all_call = matches!(variant.ranks, Ranks::Launched(_)) || settings.launched.is_some();
+        let all_call = variant.is_launched(settings);
         let forked = !all_call && variant.meets_by_launcher();
         let way = if R::IS_EMPTY {
             Way::None

@@ -40,9 +40,25 @@ const TIMEOUTS: (f64, f64) = (0.001, 1e9);
 const SILENCE: f64 = 3.5;
 const SILENCES: (f64, f64) = (1.0, 1e9);
 
+/// What a job is resolved for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    /// It runs a body on all ranks, and makes them if there are none.
+    Run,
+    /// It begins on one that exists.
+    Start,
+    /// The same, which meets the others by the program.
+    Meet { rank: usize, size: usize },
+}
+
 impl Launch {
-    /// Answers every question.
+    /// Answers every question, to run a body.
     pub(super) fn resolve(&self) -> Result<Start, Error> {
+        self.resolve_for(Way::Run)
+    }
+
+    /// Answers every question.
+    pub(super) fn resolve_for(&self, way: Way) -> Result<Start, Error> {
         let cpus = cores::allowed(None).map_err(|e| Error::system("reading the cores of this process", e))?;
         let cores = cpus.len().max(1);
         let chosen = match &self.network {
@@ -52,6 +68,7 @@ impl Launch {
         let started = launcher::of_this_process();
         let name = match chosen {
             Some(name) => name,
+            None if matches!(way, Way::Meet { .. }) => "shared_memory".to_owned(),
             None => unchosen(started.as_ref()).to_owned(),
         };
         let choice = table::choose(&name).map_err(Error::Launch)?;
@@ -62,8 +79,11 @@ impl Launch {
         let ranks = Setting { method: "Launch::ranks", variable: "GA_RANKS", allowed: &allowed };
         let asked = ranks.value(self.ranks, |text| text.parse().ok(), |ranks| (1..=most).contains(ranks))?;
         // What comes from the machine must not be more either.
-        let ranks = asked.unwrap_or(cores).min(most);
-        let launched = launched(network, variant, self.bootstrap, started, asked)?;
+        let ranks = asked.unwrap_or(if way == Way::Run { cores } else { 1 }).min(most);
+        let launched = match way {
+            Way::Meet { rank, size } => Some(Started::by_meeting(rank, size).map_err(Error::Launch)?),
+            _ => launched(network, variant, self.bootstrap, started, asked)?,
+        };
         let per_node =
             Setting { method: "Launch::ranks_per_node", variable: "GA_RANKS_PER_NODE", allowed: "a number of ranks, at least 1" };
         let ranks_per_node = per_node.value(self.ranks_per_node, |text| text.parse().ok(), |&ranks| ranks > 0)?;

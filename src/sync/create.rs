@@ -3,7 +3,7 @@
 //! Members do not know each other's segments yet, so they send messages along a binomial tree. They find the lowest of their marks, the
 //! lower ends of their upper heaps. The group's scratch memory goes below it, unless a dropped group left some (`reclaim`).
 
-use std::ops::Range;
+use std::{collections::HashSet, ops::Range};
 
 use super::{
     Group, Op, Scratch, fingerprint,
@@ -172,6 +172,50 @@ impl Group {
             return Err(Error::system("committing memory for a group on another rank", std::io::ErrorKind::OutOfMemory));
         }
         Ok(group)
+    }
+
+    /// A new group of the members on the calling rank's node, in this group's order. Collective over exactly these members.
+    ///
+    /// # Errors
+    /// Same as [`subgroup`](Self::subgroup).
+    ///
+    /// # Examples
+    /// A sum that crosses the network once for each node:
+    /// ```
+    /// use global_arrays::prelude::*;
+    /// # fn main() -> Result<(), Error> {
+    /// Launch::new().ranks(6).ranks_per_node(2).network("threads").run(|job| {
+    ///     let (node, leaders) = (job.node_group()?, job.leader_group()?);
+    ///     let mut sum = [job.rank()];
+    ///     node.all_reduce(&mut sum, ops::sum)?;
+    ///     if let Some(leaders) = &leaders {
+    ///         leaders.all_reduce(&mut sum, ops::sum)?;
+    ///     }
+    ///     node.broadcast(0, &mut sum)?;
+    ///     assert_eq!((sum[0], node.size(), leaders.is_some()), (15, 2, job.rank() % 2 == 0));
+    ///     job.sync()
+    /// })
+    /// # }
+    /// ```
+    ///
+    /// # Source
+    /// `MPI_Comm_split_type` with `MPI_COMM_TYPE_SHARED`.
+    #[doc(alias = "MPI_Comm_split_type")]
+    #[track_caller]
+    pub fn node_group(&self) -> Result<Group> {
+        let own = self.node_of(self.member());
+        self.subgroup(&(0..self.size()).filter(|&member| self.node_of(member) == own).collect::<Vec<_>>())
+    }
+
+    /// A new group of the first member on each node, in this group's order; `None` for all others. Collective over exactly these members.
+    ///
+    /// # Errors
+    /// Same as [`subgroup`](Self::subgroup).
+    #[track_caller]
+    pub fn leader_group(&self) -> Result<Option<Group>> {
+        let mut seen = HashSet::new();
+        let leaders: Vec<usize> = (0..self.size()).filter(|&member| seen.insert(self.node_of(member))).collect();
+        leaders.contains(&self.member()).then(|| self.subgroup(&leaders)).transpose()
     }
 
     /// A new group of the members that pass the same `color`, in this group's order. Collective over this group.

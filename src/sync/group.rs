@@ -203,6 +203,12 @@ impl Group {
         Group { inner: Arc::new(inner) }
     }
 
+    /// Returns true if both are of the same ranks of one job, in the same order.
+    pub(crate) fn is_like(&self, other: &Group) -> bool {
+        let (own, other) = (&self.inner, &other.inner);
+        Arc::ptr_eq(own, other) || Arc::ptr_eq(&own.job, &other.job) && own.members == other.members
+    }
+
     /// Number of members.
     #[doc(alias("GA_Nnodes", "GA_Pgroup_nnodes", "GA_Get_pgroup_size"))]
     #[must_use]

@@ -353,7 +353,7 @@ pub(crate) fn fork() -> Option<Pid> {
 }
 
 /// The rest of a child's life; its status is 0 if nothing panics.
-fn in_child(body: impl FnOnce()) -> ! {
+pub(crate) fn in_child(body: impl FnOnce()) -> ! {
     let status = catch_unwind(AssertUnwindSafe(body)).is_err();
     // SAFETY: ends the process.
     unsafe { libc::_exit(i32::from(status)) }
@@ -376,7 +376,7 @@ fn memory_files(process: &str) -> usize {
 }
 
 pub(crate) fn programs() -> Vec<Case> {
-    BODIES.iter().map(|&(name, body)| program(name, move || programs::end(global_arrays::run(body)))).collect()
+    BODIES.iter().map(|&(name, body)| program(name, move || programs::end(programs::job(body)))).collect()
 }
 
 pub(crate) fn cases() -> Vec<Case> {

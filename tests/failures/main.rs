@@ -17,6 +17,7 @@ mod runner;
 mod saving;
 mod shims;
 mod simulated;
+mod starts;
 mod surroundings;
 mod values;
 mod waits;
@@ -41,6 +42,8 @@ fn main() -> ExitCode {
     cases.extend(values::cases());
     cases.extend(shims::cases());
     cases.extend(simulated::cases());
+    cases.extend(starts::programs());
+    cases.extend(starts::cases());
     cases.extend(surroundings::programs());
     cases.extend(surroundings::cases());
     // They wait for time-outs and for processes to end.

@@ -9,6 +9,7 @@ use std::{
 
 use crate::{
     checks::{SOON, says},
+    programs::STARTS,
     runner::{self, Case, case},
 };
 
@@ -16,8 +17,10 @@ const RANKS: usize = 3;
 
 pub(crate) fn cases() -> Vec<Case> {
     vec![
-        case("root::ranks_meet", ranks_meet),
-        case("root::a_rank_that_is_killed", a_rank_that_is_killed),
+        case("root::ranks_meet", || ranks_meet(&[SECRET])),
+        case("root::a_rank_that_is_killed", || a_rank_that_is_killed(&[SECRET])),
+        case("root::ranks_that_start_meet", || ranks_meet(&[SECRET, (STARTS, "1")])),
+        case("root::a_rank_that_starts_and_is_killed", || a_rank_that_is_killed(&[SECRET, (STARTS, "1")])),
         // Rank 2 is the agent of its machine.
         case("root::a_rank_of_two_machines_that_is_killed", || one_of_two_machines_is_killed(3)),
         case("root::an_agent_of_two_machines_that_is_killed", || one_of_two_machines_is_killed(2)),
@@ -43,7 +46,12 @@ fn start(name: &str, network: &str, ranks: usize, more: &[(&str, &str)]) -> Vec<
 
 /// How each rank ended, and what it said.
 fn run(name: &str, more: &[(&str, &str)]) -> Vec<(Option<i32>, String)> {
-    let mut all = start(name, "shared_memory", RANKS, more);
+    run_over(name, "shared_memory", more)
+}
+
+/// The same over a network.
+pub(crate) fn run_over(name: &str, network: &str, more: &[(&str, &str)]) -> Vec<(Option<i32>, String)> {
+    let mut all = start(name, network, RANKS, more);
     let end = |(child, output): &mut (_, _)| {
         let status = runner::finish(child, SOON).and_then(|status| status.code());
         (status, runner::text(output))
@@ -51,18 +59,18 @@ fn run(name: &str, more: &[(&str, &str)]) -> Vec<(Option<i32>, String)> {
     all.iter_mut().map(end).collect()
 }
 
-const SECRET: (&str, &str) = ("GA_TOKEN", "a secret of the tests");
+pub(crate) const SECRET: (&str, &str) = ("GA_TOKEN", "a secret of the tests");
 
-fn ranks_meet() {
-    let ended = run("says_its_size", &[SECRET]);
+fn ranks_meet(more: &[(&str, &str)]) {
+    let ended = run("says_its_size", more);
     assert!(ended.iter().all(|(status, _)| *status == Some(0)), "{ended:?}");
     let said: String = ended.into_iter().map(|(_, text)| text).collect();
     assert_eq!(said.trim(), format!("{RANKS} ranks"));
 }
 
-fn a_rank_that_is_killed() {
+fn a_rank_that_is_killed(more: &[(&str, &str)]) {
     let start = std::time::Instant::now();
-    let ended = run("killed_in_sync", &[SECRET]);
+    let ended = run("killed_in_sync", more);
     assert!(start.elapsed() < Duration::from_secs(10), "{:?}", start.elapsed());
     assert!(ended.iter().all(|(status, _)| *status != Some(0)), "{ended:?}");
     let others = [&*ended[0].1, &*ended[2].1].concat();

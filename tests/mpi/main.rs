@@ -19,6 +19,8 @@ fn main() -> ExitCode {
         runner::case("mpi::is_chosen_by_itself", chosen).ranks(3),
         runner::case("mpi::ranks_are_the_launchers", counted).ranks(3),
         runner::case("mpi::jobs_on_communicators_of_the_program", communicators).ranks(4),
+        runner::case("mpi::communicators_of_groups", communicators_of_groups).ranks(5),
+        runner::case("mpi::jobs_that_start_on_communicators", starts_on_communicators).ranks(6),
         runner::case("mpi::two_threads_do_not_wait_for_each_other", threads).ranks(2),
         runner::case("mpi::ranks_of_another_network_meet_by_it", of_another_network).ranks(9),
         runner::case("mpi::ranks_of_shared_memory_meet_by_it", of_shared_memory).ranks(3),
@@ -170,6 +172,50 @@ fn communicators() {
     drop(universe);
     let late = Launch::new().network("mpi").run(turn).expect_err("MPI has ended").to_string();
     assert!(late.contains("finalised"), "{late}");
+}
+
+/// Members and processes are the same, in the same order, whatever the network.
+fn members_are_processes(job: &Job) -> Result<(), Error> {
+    let reversed = job.split_ordered(job.rank() % 2, -(job.rank() as isize))?;
+    for group in [&**job, &reversed, &job.node_group()?] {
+        let comm = group.mpi_comm()?;
+        assert_eq!((comm.rank(), comm.size()), (group.member() as i32, group.size() as i32));
+        let mut ranks = vec![0; group.size()];
+        comm.all_gather_into(&job.rank(), &mut ranks);
+        assert!(group.ranks().eq(ranks));
+    }
+    turn(job)
+}
+
+fn communicators_of_groups() {
+    for network in ["mpi", "ib", "mpi+hidden"] {
+        let launch = Launch::new().network(network).bootstrap(Bootstrap::Mpi);
+        launch.run(members_are_processes).unwrap_or_else(|error| panic!("{network}: {error}"));
+    }
+    let forked = Launch::new().network("threads").ranks(4).run(|job| job.mpi_comm().map(drop)).expect_err("threads").to_string();
+    assert!(forked.contains("not the processes of MPI"), "{forked}");
+}
+
+/// Jobs are values; halves of the processes have their own, at the same time.
+fn starts_on_communicators() {
+    let (universe, _) = mpi::initialize_with_threading(Threading::Multiple).expect("the first use of MPI");
+    let world: SimpleCommunicator = universe.world();
+    let half = world.split_by_color(Color::with_value(world.rank() % 2)).expect("a colour was named");
+    for _ in 0..2 {
+        let job = Launch::new().ranks_per_node(1).start_on(&half).expect("a job of half the processes");
+        let other = Launch::new().start_on(&half).expect_err("one job at a time").to_string();
+        assert!(other.contains("is a rank of a running job"), "{other}");
+        world.barrier();
+        members_are_processes(&job).and_then(|()| job.finish()).expect("a good end");
+    }
+    let job = Launch::new().start_on(&world).expect("a job of all");
+    if world.rank() == 2 {
+        drop(job);
+    } else {
+        let failure = job.sync().and_then(|()| job.finish()).expect_err("a rank dropped its job").to_string();
+        assert!(failure.contains("rank 2 dropped the job without finish"), "{failure}");
+    }
+    world.barrier();
 }
 
 /// The program's MPI is its own: it is used, and finalised, after a job in which one rank gave up with transfers under way.

@@ -62,8 +62,6 @@ mod walk;
 mod unsynced;
 mod values;
 
-use std::sync::Arc;
-
 use ndarray::Dimension;
 
 use super::GlobalArray;
@@ -104,14 +102,13 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
         other: &GlobalArray<U, E>,
     ) -> Result<()> {
         other.check_sound(operation)?;
-        let same = Arc::ptr_eq(&self.group.inner, &other.group.inner) || self.group.inner.members == other.group.inner.members;
-        if same {
+        if self.group.is_like(&other.group) {
             return Ok(());
         }
         Err(Error::Mismatch {
             operation: operation.into(),
             what: format!(
-                "array \"{}\" is spread over {} ranks, array \"{}\" over {} ranks: they must be the same ranks in the same order",
+                "array \"{}\" is spread over {} ranks, array \"{}\" over {} ranks: they must be the same ranks of one job in the same order",
                 self.name,
                 self.group.size(),
                 other.name,

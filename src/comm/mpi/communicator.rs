@@ -1,13 +1,21 @@
-//! Ranks that meet by a communicator. `MPI_Comm_split_type` would tell less and wait longer.
+//! Ranks that meet by a communicator (`MPI_Comm_split_type` would tell less and wait longer), and communicators of some of them.
 
-use super::ffi::{Comm, MpiError, Result as MpiResult};
-use crate::{comm::start::bootstrap::Bootstrap, error::Error};
+use mpi::topology::SimpleCommunicator;
+
+use super::{
+    exit,
+    ffi::{self, Comm, MpiError, Result as MpiResult},
+};
+use crate::{
+    comm::{Conduit, start::bootstrap::Bootstrap},
+    error::Error,
+};
 
 /// Tag of what a first rank tells its group. Frames have another: they come later, from any rank.
 const START: i32 = 1;
 
 /// The ranks of a communicator.
-pub(super) struct Meeting {
+pub(super) struct CommunicatorRanks {
     comm: Comm,
     rank: usize,
     size: usize,
@@ -21,13 +29,13 @@ fn found<T>(result: MpiResult<T>) -> Result<T, Error> {
     result.map_err(failed("finding the ranks of this node"))
 }
 
-impl Meeting {
+impl CommunicatorRanks {
     pub(super) fn new(comm: Comm) -> Result<Self, Error> {
-        Ok(Meeting { comm, rank: found(comm.rank())?, size: found(comm.size())? })
+        Ok(CommunicatorRanks { comm, rank: found(comm.rank())?, size: found(comm.size())? })
     }
 }
 
-impl Bootstrap for Meeting {
+impl Bootstrap for CommunicatorRanks {
     fn rank(&self) -> usize {
         self.rank
     }
@@ -62,4 +70,23 @@ fn tell<const N: usize>(comm: Comm, group: &[usize], rank: usize, mut words: [u6
         send?.finish()?;
     }
     Ok(words)
+}
+
+/// A communicator of some ranks of a job, in their order. Collective over them; the `key` is that of no other call at the time.
+///
+/// # Errors
+/// The job's ranks are not processes of MPI; what MPI says.
+pub(crate) fn communicator(conduit: &Conduit, ranks: impl Iterator<Item = usize>, key: u64) -> Result<SimpleCommunicator, Error> {
+    let own = exit::communicator_of(conduit.fabric());
+    let all = own.or_else(|| (ffi::is_running() && !exit::is_inherited()).then(Comm::of_world)).filter(|all| {
+        let place = (all.rank().ok(), all.size().ok());
+        place == (Some(conduit.rank()), Some(conduit.topology().size()))
+    });
+    let all = all.ok_or_else(|| {
+        Error::argument(
+            "mpi_comm",
+            "the ranks of this job are not the processes of MPI: start them by mpirun or srun, or run the job on a communicator (run_on)",
+        )
+    })?;
+    all.of_ranks(ranks, key).map_err(failed("making a communicator of a group"))
 }

@@ -15,8 +15,12 @@ use std::{
     },
 };
 
-use super::{Mpi, ffi, leave};
-use crate::comm::{kit::say::say, start::bootstrap};
+use super::{
+    Mpi,
+    ffi::{self, Comm},
+    leave,
+};
+use crate::comm::{kit::say::say, node::Fabric, start::bootstrap};
 
 /// MPI was initialised by this crate. MPI itself is one for the process, and so is all that stands here.
 static OURS: AtomicBool = AtomicBool::new(false);
@@ -24,8 +28,8 @@ static OURS: AtomicBool = AtomicBool::new(false);
 static BETWEEN_NODES: AtomicBool = AtomicBool::new(false);
 /// Jobs that have started, or tried to, and have not come to a good end.
 static UNFINISHED: AtomicUsize = AtomicUsize::new(0);
-/// Jobs that may be running.
-static JOBS: Mutex<Vec<Weak<Mpi>>> = Mutex::new(Vec::new());
+/// Jobs that may be running, and their communicators.
+static JOBS: Mutex<Vec<(Weak<Mpi>, Comm)>> = Mutex::new(Vec::new());
 /// This process: a child that it forks is no rank.
 static PROCESS: AtomicU32 = AtomicU32::new(0);
 
@@ -41,12 +45,12 @@ pub(super) fn starts() {
 }
 
 /// A job has started, on all processes unless it is a `guest`. It is known as running until it is closed, failed or gone.
-pub(super) fn begins(mpi: &Arc<Mpi>, guest: bool) {
+pub(super) fn begins(mpi: &Arc<Mpi>, comm: Comm, guest: bool) {
     // All processes store the same value, so they leave alike.
     BETWEEN_NODES.fetch_or(!mpi.is_alone() && !guest, Ordering::Relaxed);
     let mut jobs = jobs();
-    jobs.retain(|job| job.strong_count() > 0);
-    jobs.push(Arc::downgrade(mpi));
+    jobs.retain(|(job, _)| job.strong_count() > 0);
+    jobs.push((Arc::downgrade(mpi), comm));
     drop(jobs);
     register();
 }
@@ -69,7 +73,13 @@ pub(super) fn is_inherited() -> bool {
     process != 0 && process != process::id()
 }
 
-fn jobs() -> MutexGuard<'static, Vec<Weak<Mpi>>> {
+/// The communicator of the running job whose ranks share this memory.
+pub(super) fn communicator_of(fabric: &Arc<Fabric>) -> Option<Comm> {
+    let is_its = |job: &Weak<Mpi>| job.upgrade().is_some_and(|mpi| Arc::ptr_eq(mpi.fabric(), fabric) && !mpi.is_closed());
+    jobs().iter().find(|(job, _)| is_its(job)).map(|&(_, comm)| comm)
+}
+
+fn jobs() -> MutexGuard<'static, Vec<(Weak<Mpi>, Comm)>> {
     JOBS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -86,7 +96,7 @@ extern "C" fn at_exit(status: c_int) {
         return;
     }
     let runs = |mpi: &Arc<Mpi>| !mpi.is_closed() && mpi.fabric().failure().is_none();
-    let running: Vec<_> = jobs().iter().filter_map(Weak::upgrade).filter(runs).collect();
+    let running: Vec<_> = jobs().iter().filter_map(|(job, _)| job.upgrade()).filter(runs).collect();
     if !running.is_empty() {
         for mpi in running {
             if let Some(cause) = bootstrap::end_job(mpi.fabric(), mpi.rank(), status) {

@@ -10,7 +10,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use mpi::ffi::{self, MPI_Comm, MPI_Request, MPI_Status};
+use mpi::{
+    ffi::{self, MPI_Comm, MPI_Request, MPI_Status},
+    raw::FromRaw,
+    topology::SimpleCommunicator,
+};
 
 /// What the library says of a call that failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -135,7 +139,44 @@ impl Comm {
     }
 
     pub(super) fn size_of_world() -> Result<usize> {
-        Comm(Self::world()).size()
+        Self::of_world().size()
+    }
+
+    /// The communicator of all processes, to ask.
+    pub(super) fn of_world() -> Self {
+        Comm(Self::world())
+    }
+
+    /// A communicator of some of its ranks, which is the caller's. Collective over them; calls at one time differ in their keys.
+    ///
+    /// The processes meet by the communicator of all: Open MPI 4.1 meets by messages that receives of any tag take, as those of jobs do.
+    pub(super) fn of_ranks(self, ranks: impl Iterator<Item = usize>, key: u64) -> Result<SimpleCommunicator> {
+        /// Every library has tags up to this one.
+        const LAST_TAG: u64 = 32_767;
+        let ranks: Vec<c_int> = ranks.map(|rank| rank as c_int).collect();
+        let (mut all, mut some, mut made) = (MaybeUninit::uninit(), MaybeUninit::uninit(), MaybeUninit::uninit());
+        // SAFETY: MPI runs, and writes the group that the call makes.
+        check("MPI_Comm_group", unsafe { ffi::MPI_Comm_group(self.0, all.as_mut_ptr()) })?;
+        // SAFETY: filled by the call that succeeded.
+        let mut all = unsafe { all.assume_init() };
+        // SAFETY: as many ranks as it is said, all of the communicator.
+        let code = unsafe { ffi::MPI_Group_incl(all, ranks.len() as c_int, ranks.as_ptr(), some.as_mut_ptr()) };
+        // SAFETY: the call's own group.
+        let _ = unsafe { ffi::MPI_Group_free(&raw mut all) };
+        check("MPI_Group_incl", code)?;
+        // SAFETY: filled by the call that succeeded.
+        let mut some = unsafe { some.assume_init() };
+        // SAFETY: all processes and a group of them, this one among them.
+        let code = unsafe { ffi::MPI_Comm_create_group(Self::world(), some, (key % LAST_TAG) as c_int, made.as_mut_ptr()) };
+        // SAFETY: the call's own group.
+        let _ = unsafe { ffi::MPI_Group_free(&raw mut some) };
+        check("MPI_Comm_create_group", code)?;
+        // SAFETY: filled by the call that succeeded.
+        let made = unsafe { made.assume_init() };
+        // SAFETY: the communicator was made above. A program's own ends the program at an error, in contrast to the crate's.
+        check("MPI_Comm_set_errhandler", unsafe { ffi::MPI_Comm_set_errhandler(made, ffi::RSMPI_ERRORS_ARE_FATAL) })?;
+        // SAFETY: a new communicator of one group, which the caller gives back.
+        Ok(unsafe { SimpleCommunicator::from_raw(made) })
     }
 
     /// A copy of a caller's communicator, whose messages never meet the caller's. Collective.

@@ -1,9 +1,8 @@
 //! Words that the ranks of *another* network keep for each other, where the program has an MPI library.
 //!
-//! A fence gathers what every rank has put since the last one, some hundred bytes of each, and every rank keeps that. So an answer
-//! takes no message, and any thread may ask. Only the thread that runs the job calls MPI, when ranks meet and at the end.
+//! Only the thread that runs the job calls MPI, when ranks meet and at the end.
 
-use std::{io, mem::take, sync::atomic::Ordering};
+use std::{io, sync::atomic::Ordering};
 
 use rustix::process::{Pid, getppid};
 
@@ -16,7 +15,10 @@ use crate::{
     comm::{
         kit::say::say,
         start::{
-            bootstrap::key_values::{Idle, KeyValues, Refused, Result},
+            bootstrap::{
+                key_values::{Idle, KeyValues, Refused, Result},
+                meeting::GatheredKeys,
+            },
             launcher::Started,
         },
     },
@@ -30,18 +32,9 @@ const LONGEST: usize = 1 << 20;
 #[derive(Debug)]
 struct PutKeys {
     comm: Comm,
-    /// What this rank has put since the last fence.
-    own: String,
-    known: Option<Texts>,
+    keys: GatheredKeys,
     /// The launcher's process on this machine, or what it started this one by.
     parent: Option<Pid>,
-}
-
-/// `key value;` again and again, of all ranks, and where the text of each ends.
-#[derive(Debug)]
-struct Texts {
-    text: String,
-    ends: Vec<usize>,
 }
 
 /// See [`Meet`](crate::comm::start::bootstrap::key_values::Meet). Collective over the processes that the launcher started.
@@ -58,22 +51,12 @@ pub(in crate::comm) fn meet(started: &Started, idle: Idle<'_>) -> Result<Box<dyn
     let comm = Comm::copy_of_while(world, idle)?;
     let asked = comm.rank().and_then(|rank| comm.greatest([u64::from(rank != started.rank())]));
     match asked.map_err(|error| refused(error.to_string()))? {
-        [0] => Ok(Box::new(PutKeys { comm, own: String::new(), known: None, parent: getppid() })),
+        [0] => Ok(Box::new(PutKeys { comm, keys: GatheredKeys::default(), parent: getppid() })),
         _ => Err(refused(
             "MPI numbers the processes in another order than the launcher (MPICH_RANK_REORDER_METHOD?); leave their order as it is, or choose \
              GA_NETWORK=mpi"
                 .into(),
         )),
-    }
-}
-
-impl Texts {
-    fn find(&self, from: usize, key: &str) -> Option<&str> {
-        let start = from.checked_sub(1).map_or(Some(&0), |before| self.ends.get(before))?;
-        let text = self.text.get(*start..*self.ends.get(from)?)?;
-        text.split_terminator(';')
-            .filter_map(|entry| entry.split_once(' '))
-            .find_map(|(name, value)| (name == key).then_some(value))
     }
 }
 
@@ -87,7 +70,7 @@ impl KeyValues for PutKeys {
     }
 
     fn put(&mut self, key: &str, value: &str, _idle: Idle<'_>) -> Result<()> {
-        self.own += &format!("{key} {value};");
+        self.keys.put(key, value);
         Ok(())
     }
 
@@ -95,17 +78,16 @@ impl KeyValues for PutKeys {
         if !ffi::is_running() {
             return Err(Refused::System(io::Error::other("MPI was finalised in this process; run jobs before that")));
         }
-        let (text, ends) = self.comm.all_bytes(take(&mut self.own).into_bytes(), idle)?;
-        let text = String::from_utf8(text).map_err(|error| Refused::Said(error.to_string()))?;
-        if !text.is_empty() {
-            self.known = Some(Texts { text, ends });
-        }
-        Ok(())
+        let comm = self.comm;
+        self.keys.fence(|own| {
+            let (bytes, ends) = comm.all_bytes(own, idle)?;
+            let starts = [0].into_iter().chain(ends.iter().copied());
+            Ok(starts.zip(&ends).map(|(start, &end)| bytes[start..end].to_vec()).collect())
+        })
     }
 
     fn get(&mut self, from: usize, key: &str, _idle: Idle<'_>) -> Result<String> {
-        let found = self.known.as_ref().and_then(|texts| texts.find(from, key));
-        found.map(str::to_owned).ok_or_else(|| Refused::Said(format!("no {key} of rank {from}")))
+        self.keys.get(from, key)
     }
 
     fn finish(&mut self, _idle: Idle<'_>) -> Result<()> {
@@ -127,17 +109,5 @@ impl KeyValues for PutKeys {
 
     fn is_gone(&self) -> bool {
         getppid() != self.parent
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn words_of_each_rank_are_found_by_their_keys() {
-        let texts = Texts { text: "a 1;ab 2;a 3;".into(), ends: vec![9, 9, 13] };
-        let found = [(0, "a"), (0, "ab"), (0, "b"), (1, "a"), (2, "a"), (2, "ab"), (3, "a")];
-        assert_eq!(found.map(|(from, key)| texts.find(from, key)), [Some("1"), Some("2"), None, None, Some("3"), None, None]);
     }
 }

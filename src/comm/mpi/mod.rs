@@ -22,8 +22,8 @@ mod start;
 mod wire;
 
 pub(super) use self::keys::meet;
-pub(crate) use self::start::begin_on;
 use self::wire::MpiWire;
+pub(crate) use self::{communicator::communicator, start::begin_on};
 use super::{
     am::Am,
     start::{NO_DEVICE, Named, Ranks, Variant},

@@ -16,7 +16,7 @@ use mpi::ffi::MPI_Comm;
 
 use super::{
     Mpi,
-    communicator::{Meeting, failed},
+    communicator::{CommunicatorRanks, failed},
     exit,
     ffi::{self, Comm, Threads},
     wire::MpiWire,
@@ -142,7 +142,7 @@ fn start(comm: MPI_Comm, settings: &Settings, guest: bool) -> Result<(Rank, Barr
     refuse_children()?;
     exit::starts();
     let comm = Comm::copy_of(comm).map_err(&fail)?;
-    let mut meeting = Meeting::new(comm)?;
+    let mut meeting = CommunicatorRanks::new(comm)?;
     let size = meeting.size();
     if let Err(refused) = settings.check_ranks(size) {
         comm.free();
@@ -193,7 +193,7 @@ fn answer(comm: Comm, place: Place, settings: &Settings, guest: bool) -> Result<
     } else {
         Arc::new(Conduit::with_network(member, mpi.clone()))
     };
-    exit::begins(&mpi, guest);
+    exit::begins(&mpi, comm, guest);
     if has_helper {
         // Without threads in MPI only the program may use the wire.
         started.watch(&topology, (answers && has_thread).then(|| mpi.clone() as Arc<dyn Answers>), None)?;

@@ -61,7 +61,7 @@ pub(crate) struct Held {
     fabric: Arc<Fabric>,
     rank: usize,
     /// Only the thread that took a lock may give it back.
-    _not_send: std::marker::PhantomData<*const ()>,
+    _not_send: std::marker::PhantomData<std::sync::MutexGuard<'static, ()>>,
 }
 
 fn checked(code: libc::c_int) -> io::Result<()> {
@@ -151,7 +151,7 @@ impl Fabric {
         match stat.ok().and_then(|stat| status(&stat)).map(|status| (status.signal(), status.code())) {
             Some((Some(signal), _)) => ended_by(signal),
             Some((None, Some(code))) => format!("called exit({code}) inside the job"),
-            _ => "ended before the job did: by a signal, or it called exit".into(),
+            _ => "ended before the job did: by a signal, or it called exit, or the thread that started its job ended".into(),
         }
     }
 }

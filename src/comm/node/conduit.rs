@@ -15,6 +15,8 @@ use std::{
 
 use rustix::time::{ClockId, clock_gettime};
 
+#[cfg(feature = "mpi")]
+use super::Fabric;
 use super::{
     member::Member,
     supervision::{Shown, Supervision},
@@ -366,6 +368,12 @@ impl Conduit {
 
 /// The end.
 impl Conduit {
+    /// The memory that the ranks of the machine share.
+    #[cfg(feature = "mpi")]
+    pub(crate) fn fabric(&self) -> &Arc<Fabric> {
+        self.member.fabric()
+    }
+
     /// Non-zero once the job is over for this rank, because it ended or was ended. Read on every operation.
     #[inline]
     pub(crate) fn over(&self) -> &AtomicU32 {

@@ -144,6 +144,17 @@ pub(crate) fn job() -> String {
 }
 
 impl Started {
+    /// One of the ranks of a meeting of the program's own.
+    ///
+    /// # Errors
+    /// It is none of those.
+    pub(crate) fn by_meeting(rank: usize, size: usize) -> Result<Self, String> {
+        if rank >= size {
+            return Err(format!("the program's meeting has {size} ranks and says that this is rank {rank}"));
+        }
+        Ok(Started { by: "the program", rank, size: Some(size), in_slurm: false, protocol: None })
+    }
+
     /// A process of a launcher that speaks PMI over a descriptor.
     #[cfg(test)]
     pub(crate) fn by_pmi(rank: usize, size: usize, descriptor: RawFd) -> Self {

@@ -50,7 +50,7 @@ pub(in crate::comm) trait Ending: Sized {
 }
 
 /// Ends a rank, with the outcome of its body. After a failure it may wait that long for the words of the rank that failed first.
-type EndRank = Box<dyn FnOnce(Result<(), String>, Duration) -> Result<(), Error>>;
+type EndRank = Box<dyn FnOnce(Result<(), String>, Duration) -> Result<(), Error> + Sync>;
 
 /// The rank that this process, or a thread of it, is, whatever the network: joined to the others, and not ended.
 pub(crate) struct LocalRank {
@@ -64,7 +64,7 @@ impl LocalRank {
     pub(in crate::comm) fn new(
         conduit: Arc<Conduit>,
         cores: usize,
-        end: impl FnOnce(Result<(), String>, Duration) -> Result<(), Error> + 'static,
+        end: impl FnOnce(Result<(), String>, Duration) -> Result<(), Error> + Sync + 'static,
     ) -> Self {
         LocalRank { conduit, cores, end: Box::new(end) }
     }

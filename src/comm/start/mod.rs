@@ -14,7 +14,7 @@
 pub(super) mod bootstrap;
 pub(super) mod devices;
 pub(crate) mod launcher;
-pub(super) mod life;
+pub(crate) mod life;
 pub(super) mod modelled;
 pub(super) mod one_machine;
 pub(crate) mod settings;
@@ -27,6 +27,7 @@ use std::{
     sync::Arc,
 };
 
+pub use self::bootstrap::meeting::Meeting;
 use self::{bootstrap::launched::Launcher, life::LocalRank, modelled::Modelled, settings::Settings};
 use super::{Conduit, kit::say::panic_text};
 use crate::error::Error;
@@ -138,6 +139,52 @@ impl Variant {
                 make(settings)?.begin(settings, Launcher::of_process(started))?.run(body)
             }
             (Ranks::Launched(begin), _) => begin(settings)?.run(body),
+        }
+    }
+
+    /// Returns true if a launcher started the ranks.
+    pub(crate) fn is_launched(&self, settings: &Settings) -> bool {
+        matches!(self.ranks, Ranks::Launched(_)) || settings.launched.is_some()
+    }
+
+    /// Makes this process the rank that its launcher says, or the only rank if there is none. Collective.
+    ///
+    /// # Errors
+    /// There are to be ranks that only a run makes; they cannot meet.
+    pub(crate) fn begin(&self, settings: &Settings) -> Result<LocalRank, Error> {
+        match (self.ranks, settings.launched) {
+            (Ranks::Launched(begin), _) => begin(settings),
+            (Ranks::Children(make) | Ranks::Processes(make), Some(started)) => {
+                make(settings)?.begin(settings, Launcher::of_process(started))
+            }
+            (Ranks::Simulated(_), _) => {
+                Err(Error::Launch("ranks in virtual time run in turns, and only `run` makes them: start cannot".into()))
+            }
+            _ if settings.ranks > 1 => Err(Error::Launch(format!(
+                "start makes no ranks, and {0} were asked for (Launch::ranks, GA_RANKS): start the program by `ga-run -n {0}`, mpirun or srun,                  or use `run`, which makes them",
+                settings.ranks
+            ))),
+            _ if self.devices != MAPPING && !settings.topology(0).is_all_mapped() => Err(Error::Launch(
+                "one rank alone uses no network, so layers that hide its memory have nothing to stand on; leave out +hidden"
+                    .into(),
+            )),
+            _ => one_machine::alone(settings),
+        }
+    }
+
+    /// Makes the calling thread a rank that meets the others by the program's meeting. Collective.
+    ///
+    /// # Errors
+    /// The network has another way to meet; they cannot meet.
+    pub(crate) fn begin_with(&self, settings: &Settings, meeting: Box<dyn Meeting>) -> Result<LocalRank, Error> {
+        match (self.ranks, settings.launched) {
+            (Ranks::Children(make) | Ranks::Processes(make), Some(started)) => {
+                make(settings)?.begin(settings, Launcher::of_meeting(started, meeting))
+            }
+            _ => Err(Error::Launch(
+                "ranks of this network do not meet by the program: choose shared_memory, ib, ofi or another whose ranks are processes                  (GA_NETWORK), or start_on for mpi"
+                    .into(),
+            )),
         }
     }
 }

@@ -2,13 +2,17 @@
 
 use std::sync::Arc;
 
-use super::{Body, contain, settings::Settings};
+use super::{
+    Body, caught, contain,
+    life::{self, LocalRank},
+    settings::Settings,
+};
 use crate::{
     comm::{
         Conduit,
         am::{Am, packets::Packets, wire::Wire},
         layers,
-        node::{Member, helper::Helper, loopback::Loopback},
+        node::{Member, helper::Helper, keeping, loopback::Loopback},
     },
     error::Error,
 };
@@ -18,7 +22,7 @@ use crate::{
 pub(super) type Joint = (Arc<Conduit>, Option<Helper>);
 
 /// Waits for the ranks of all machines at the end.
-type AwaitOthers = Box<dyn Fn() -> Result<(), String>>;
+type AwaitOthers = Box<dyn Fn() -> Result<(), String> + Sync>;
 
 /// Joins a rank to those whose memory it has not mapped.
 pub(super) type Joins = fn(&Settings, Member) -> Result<Joint, Error>;
@@ -71,6 +75,29 @@ impl JoinedRank {
         drop(self.helper);
         outcome
     }
+}
+
+/// Makes the calling thread the only rank of a job.
+///
+/// # Errors
+/// There is no memory.
+pub(super) fn alone(settings: &Settings) -> Result<LocalRank, Error> {
+    let fabric = life::fabric(settings)?;
+    fabric.keep_from_children().map_err(keeping)?;
+    let threads = 1 + settings.threads_of_a_rank();
+    let member = Member::new(fabric.clone(), settings.topology(0), settings.cores, Some(threads));
+    let joined = join(settings, member, mapping).map_err(Error::Launch)?;
+    Ok(LocalRank::new(joined.conduit.clone(), settings.cores, move |outcome, _| {
+        if fabric.is_inherited() {
+            let cause = fabric.cause();
+            std::mem::forget(joined);
+            return Err(Error::JobEnded { operation: "finish".into(), cause });
+        }
+        life::conclude(&fabric, 0, 0, caught(|| joined.leave(outcome)));
+        let failed = fabric.failure();
+        fabric.end_here();
+        failed.map_or(Ok(()), |(_, cause)| Err(Error::RankFailed { rank: 0, cause }))
+    }))
 }
 
 /// The end of a body.

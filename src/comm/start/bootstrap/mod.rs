@@ -6,6 +6,7 @@
 //! | an MPI library | a communicator; for other networks, words that every rank keeps (`mpi`) |
 //! | a launcher alone | words that the launcher keeps ([`launched`]) |
 //! | ssh, PBS, a script | words that a thread of rank 0 keeps (`root`) |
+//! | a meeting of the program | words that every rank keeps (`meeting`) |
 //!
 //! A [`Bootstrap`] carries a few words of each rank. From them [`place`] makes nodes and the job's *token*: 128 random bits, drawn
 //! by rank 0, which travel by the bootstrap alone. The token stands in the mapping, so no rank takes the memory of another job.
@@ -15,6 +16,7 @@ pub(crate) mod key_values;
 pub(super) mod launched;
 mod line;
 mod mapping;
+pub(crate) mod meeting;
 mod patience;
 pub(in crate::comm) mod place;
 mod pmi1;

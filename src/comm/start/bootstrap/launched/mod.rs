@@ -28,6 +28,7 @@ use super::{
     key_values::{Idle, KeyValues, Meet, Refused, Result, get_words, put_words},
     line::Line,
     mapping,
+    meeting::{Meeting, MeetingKeys},
     patience::LauncherWait,
     pmi1, pmi2, pmix, root,
 };
@@ -135,6 +136,15 @@ impl Launcher {
     /// The launcher that started this process.
     pub(crate) fn of_process(started: Started) -> Arc<Self> {
         LAUNCHER.get_or_init(|| Arc::new(Launcher { started, state: Mutex::new(LauncherState::New) })).clone()
+    }
+
+    /// The program, which has a meeting of its own, in the place of a launcher. For one job.
+    pub(crate) fn of_meeting(started: Started, meeting: Box<dyn Meeting>) -> Arc<Self> {
+        let launcher = Box::new(MeetingKeys::new(meeting));
+        let (size, process) = (launcher.size().unwrap_or(1), std::process::id());
+        let connection =
+            Connection { launcher, started, size, nodes: None, limit: None, process, step: 0, broken: false, said: false };
+        Arc::new(Launcher { started, state: Mutex::new(LauncherState::Free(connection)) })
     }
 
     fn state(&self) -> MutexGuard<'_, LauncherState> {

@@ -1,5 +1,8 @@
 //! A job ends its threads, closes its descriptors and gives its memory back, whoever still holds a handle; the handle finds it over.
 
+#[path = "runner/meeting.rs"]
+mod meeting;
+
 use std::{
     env, fs, mem, panic,
     sync::{Arc, Mutex, RwLock, mpsc},
@@ -131,8 +134,68 @@ fn refuses(a: &mut GlobalArray2<f64>) {
     assert!(!error.to_string().is_empty());
 }
 
+/// A rank of a job that is a value ends it in one of the ways.
+fn end(job: Job, way: usize) -> Option<GlobalArray2<f64>> {
+    let mut a = GlobalArray2::<f64>::builder(&job, [30, 30]).zeros().create().expect("an array");
+    // A rank that leaves ends a sync for those that have not come out of it.
+    let _ = job.sync();
+    let kept = match way % 5 {
+        0 => job.finish().map(|()| None),
+        1 => {
+            drop(job);
+            Ok(Some(a))
+        }
+        2 => {
+            let panics = || {
+                let _job = job;
+                panic!("on purpose")
+            };
+            panic::catch_unwind(panic::AssertUnwindSafe(panics)).expect_err("a panic");
+            Ok(None)
+        }
+        3 => a.owner_epoch(|_| drop(job)).map(|()| None).or(Ok(None)),
+        _ => {
+            let transfer = a.get_nb(..);
+            mem::forget(transfer);
+            job.finish().map(|()| Some(a))
+        }
+    };
+    kept.expect("a good end")
+}
+
+#[test]
+fn nothing_outlives_a_job_that_is_a_value() {
+    let _one = ONE.lock();
+    let jobs = if env::var_os("GA_TEST_LONG").is_some() { 2000 } else { 25 };
+    panic::set_hook(Box::new(|_| {}));
+    let before = held();
+    let mut kept = Vec::new();
+    for k in 0..jobs {
+        let network = ["shared_memory", "threads:unmapped", "ib"][k % 3];
+        kept.extend(end(Launch::new().network(network).heap(1 << 24).start().expect("a job alone"), k));
+        let network = ["shared_memory", "shared_memory:packets+hidden", "ib:sockets+hidden"][k % 3];
+        let rank = |meeting| {
+            thread::spawn(move || {
+                let job = Launch::new().network(network).heap(1 << 24).start_with(meeting).expect("a job of threads");
+                end(job, if network.starts_with("ib") { k % 5 % 4 } else { k })
+            })
+        };
+        let ranks: Vec<_> = meeting::MeetingThread::all(3).into_iter().map(rank).collect();
+        let outlive: Vec<_> = ranks.into_iter().filter_map(|rank| rank.join().expect("a rank")).collect();
+        // A handle keeps the device open.
+        kept.extend(outlive.into_iter().filter(|_| !network.starts_with("ib")));
+    }
+    kept.iter_mut().take(3).for_each(refuses);
+    let [threads, descriptors, _] = settled([before[0], before[1], usize::MAX]);
+    assert!(threads <= before[0] && descriptors <= before[1], "{before:?}, then {:?}", held());
+}
+
+/// Each counts what the process holds.
+static ONE: Mutex<()> = Mutex::new(());
+
 #[test]
 fn nothing_outlives_a_job_but_its_handles() {
+    let _one = ONE.lock();
     // Two thousand in a row over each network.
     let repeats = if env::var_os("GA_TEST_LONG").is_some() { 2000_usize.div_ceil(ENDINGS.len()) } else { 5 };
     // Threads of ranks have said what they panic with.

@@ -5,7 +5,6 @@
 use std::{
     mem::forget,
     panic::{AssertUnwindSafe, catch_unwind},
-    sync::{Arc, Barrier, Mutex},
     time::{Duration, Instant},
 };
 
@@ -16,7 +15,7 @@ use crate::{
     forks::{end_of, fork, in_child},
     programs::{self, CULPRIT},
     root::{self, SECRET},
-    runner::{self, Case, case, program},
+    runner::{self, Case, case, meeting::MeetingThread, program},
 };
 
 type Numbers = GlobalArray<u64, Ix1>;
@@ -228,38 +227,6 @@ fn keep_in_a_thread_local() -> Result<(), Error> {
     if left.join().expect("a thread")? { end_later(3) } else { Ok(()) }
 }
 
-/// Threads of a process that meet as those of a test do.
-struct Threads {
-    rank: usize,
-    barrier: Arc<Barrier>,
-    bytes: Arc<Mutex<Vec<Vec<u8>>>>,
-}
-
-impl Threads {
-    fn new(ranks: usize) -> Vec<Self> {
-        let (barrier, bytes) = (Arc::new(Barrier::new(ranks)), Arc::new(Mutex::new(vec![Vec::new(); ranks])));
-        (0..ranks).map(|rank| Threads { rank, barrier: barrier.clone(), bytes: bytes.clone() }).collect()
-    }
-}
-
-impl Meeting for Threads {
-    fn rank(&self) -> usize {
-        self.rank
-    }
-
-    fn size(&self) -> usize {
-        self.bytes.lock().expect("the bytes").len()
-    }
-
-    fn all_gather(&self, bytes: &[u8]) -> Result<Vec<Vec<u8>>, Error> {
-        self.bytes.lock().expect("the bytes")[self.rank] = bytes.to_vec();
-        self.barrier.wait();
-        let all = self.bytes.lock().expect("the bytes").clone();
-        self.barrier.wait();
-        Ok(all)
-    }
-}
-
 /// Threads start a job on a network, use it, and end it as each says.
 fn threads_meet(
     network: &'static str,
@@ -267,7 +234,7 @@ fn threads_meet(
     ranks: usize,
     end: fn(Job) -> Result<(), Error>,
 ) -> Vec<Result<(), Error>> {
-    let threads = Threads::new(ranks).into_iter().map(|meeting| {
+    let threads = MeetingThread::all(ranks).into_iter().map(|meeting| {
         std::thread::spawn(move || {
             let job = Launch::new().network(network).ranks_per_node(nodes_of).heap(16 << 20).start_with(meeting)?;
             let mut a = ones(&job)?;

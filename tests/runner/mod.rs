@@ -7,6 +7,7 @@
 pub(crate) mod launched;
 pub(crate) mod leftovers;
 pub(crate) mod machines;
+pub(crate) mod meeting;
 pub(crate) mod strict;
 
 use global_arrays::Launch;

@@ -1,6 +1,7 @@
 //! Recipes.
 //!
 //! * [Return a value from a job](#return-a-value-from-a-job)
+//! * [Start a job without a closure](#start-a-job-without-a-closure)
 //! * [Store structs](#store-structs)
 //! * [Use threads inside a rank](#use-threads-inside-a-rank)
 //! * [Write generic code](#write-generic-code)
@@ -35,6 +36,43 @@
 //!
 //! The error of the body may have any type with a `From<Error>`, such as `Box<dyn std::error::Error>`. Where `?` follows `run`, name the
 //! type, as `solve` does or as `|job| -> Result<_, Error> { .. }`.
+//!
+//! # Start a job without a closure
+//!
+//! A notebook, a `#[test]`, a library or a program that owns its `main` has no closure to put a job in. [`Launch::start`](crate::Launch::start) makes
+//! the process a rank: of the job that `ga-run`, `mpirun` or `srun` started, or of one rank alone.
+//!
+//! ```
+//! use global_arrays::prelude::*;
+//!
+//! struct Simulation {
+//!     job: Job,
+//!     field: GlobalArray2<f64>,
+//! }
+//!
+//! impl Simulation {
+//!     fn new(n: usize) -> Result<Self, Error> {
+//!         let job = Launch::new().start()?;
+//!         let field = GlobalArray2::builder(&job, [n, n]).zeros().create()?;
+//!         Ok(Simulation { job, field })
+//!     }
+//!
+//!     fn end(self) -> Result<(), Error> {
+//!         self.job.finish()
+//!     }
+//! }
+//!
+//! # fn main() -> Result<(), Error> {
+//! let mut simulation = Simulation::new(100)?;
+//! simulation.field.fill(1.0)?;
+//! assert_eq!(simulation.field.sum()?, 10_000.0);
+//! simulation.end()
+//! # }
+//! ```
+//!
+//! Without [`finish`](crate::Job::finish), as after an error or a panic, the job ends for all ranks when it is dropped, and the others hear which
+//! rank did that. A job stays in its thread; other threads use `&Job`. [`Launch::start_with`](crate::Launch::start_with) takes any other way by
+//! which ranks meet, such as a communicator of mpi4py.
 //!
 //! # Store structs
 //!
@@ -146,7 +184,7 @@
 //! use global_arrays::prelude::*;
 //! # fn main() -> Result<(), Error> {
 //! # Launch::new().ranks(4).ranks_per_node(2).network("threads").run(|job| {
-//! let node = job.split(job.node())?; // the ranks that share memory with this one
+//! let node = job.node_group()?; // the ranks that share memory with this one
 //! let table = GlobalArray1::<f64>::builder(&node, [10_000]).name("table").create()?;
 //! if node.member() == 0 {
 //!     table.put(.., &Array1::linspace(0.0, 1.0, 10_000))?; // one rank of each node fills its copy

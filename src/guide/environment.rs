@@ -68,6 +68,8 @@
 //!   library.
 //! * Memory is checked before it is allocated: against what the kernel has left, the limits of all enclosing cgroups, and `GA_MEMORY`.
 //!   If another program takes the memory in between, the kernel's OOM killer may kill a rank, which ends the job.
+//! * An array that outlives its job keeps the adapter's descriptors open over `ib` and `ofi` until it is dropped. No page and, but for devices
+//!   of tests, no thread waits for it.
 //! * You can run more ranks than cores, but each wait then costs a context switch.
 //! * Over `mpi` a rank that computes answers others only if the MPI library provides `MPI_THREAD_MULTIPLE`. Otherwise rank 0 prints a
 //!   message, and a rank answers only in its own calls.

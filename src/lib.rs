@@ -170,6 +170,12 @@ pub mod bench {
     pub use crate::comm::{Bare, BareEndpoint, RmaAtOnce, SoftPair};
 }
 
+/// What `ga-run` needs of the library: where ranks meet, and words for the ends of processes.
+#[doc(hidden)]
+pub mod launcher {
+    pub use crate::comm::{LauncherMeeting, ended_by};
+}
+
 /// Types of whole-array operations: patches as operands, and element traits.
 ///
 /// The operations are methods of [`GlobalArray`], [`PatchMut`](algebra::PatchMut) and [`PatchRef`](algebra::PatchRef).

@@ -63,6 +63,8 @@ pub use {
     ofi::BareEndpoint,
     rma::{RmaAtOnce, SoftPair},
 };
+#[doc(hidden)]
+pub use {node::ended_by, start::bootstrap::root::LauncherMeeting};
 
 pub(crate) use crate::memory::atomic_op::apply_atomic;
 pub(crate) use crate::memory::{atomic_op::AtomicOp, numeric::Scale, word::WaitWord};

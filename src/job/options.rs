@@ -19,7 +19,7 @@ pub enum Bootstrap {
     /// `mpi`: they are the processes of a launcher, in a binary with the feature `mpi`. Its library alone speaks with the launcher, and is
     /// initialized if the program has not done it. The ranks use it to meet, and at the end of the job.
     Mpi,
-    /// `root`: they meet at rank 0, which `GA_ROOT` names.
+    /// `root`: they meet at the place that `GA_ROOT` names, where `ga-run` listens, or rank 0.
     Root,
 }
 

@@ -135,7 +135,7 @@ impl Fabric {
 }
 
 /// What a signal did to a rank, to stand behind "rank 1". Only SIGKILL "killed" it: other signals have other reasons.
-pub(crate) fn ended_by(signal: i32) -> String {
+pub fn ended_by(signal: i32) -> String {
     let name = match signal {
         libc::SIGKILL => return "was killed by SIGKILL (kill -9, or the OOM killer)".into(),
         libc::SIGTERM => "SIGTERM (kill, its launcher, or a batch system)",

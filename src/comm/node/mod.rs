@@ -38,7 +38,7 @@ pub(crate) use super::waist::note::{Note, What};
 pub(crate) use alive::Held;
 pub(crate) use alive::{Fate, Side};
 pub(crate) use conduit::Conduit;
-pub(crate) use ending::ended_by;
+pub use ending::ended_by;
 pub(crate) use errands::Errand;
 pub(crate) use far::TOLD;
 pub(crate) use held::HeldLetters;

@@ -6,7 +6,7 @@
 //!
 //! | launcher | rank, number of ranks |
 //! |---|---|
-//! | ssh, PBS, a script | `GA_ROOT`, `GA_RANK`, `GA_RANKS` |
+//! | `ga-run`; ssh, PBS, a script | `GA_ROOT`, `GA_RANK`, `GA_RANKS` |
 //! | Open MPI's `mpirun` | `OMPI_COMM_WORLD_RANK`, `OMPI_COMM_WORLD_SIZE` |
 //! | MPICH's Hydra (`mpirun`, `mpiexec`, Intel's too), `srun --mpi=pmi2`, PALS | `PMI_RANK`, `PMI_SIZE` |
 //! | `srun` | `SLURM_PROCID`, `SLURM_STEP_NUM_TASKS` |
@@ -43,11 +43,14 @@ pub(crate) enum Protocol {
     Pmi { descriptor: RawFd },
     /// By the launcher's library.
     Pmix,
-    /// By rank 0, in the place of a launcher.
+    /// By `ga-run`, or by rank 0 in the place of a launcher.
     Root,
     /// By the MPI library of the program: two must not speak with one launcher.
     Mpi,
 }
+
+/// The variable that `ga-run` sets: it listens at the place that `GA_ROOT` names, in place of rank 0.
+pub(crate) const LISTENS: &str = "GA_LAUNCHER";
 
 /// slurm.h: `SLURM_MAX_NORMAL_STEP_ID`; batch, external and interactive steps lie above.
 const LAST_ORDINARY_STEP: u32 = 0xffff_fff0;
@@ -86,7 +89,8 @@ fn started(variable: impl Fn(&str) -> Option<String>) -> Option<Started> {
     };
     let own = || {
         variable("GA_ROOT")?;
-        ranked("a script (GA_ROOT, GA_RANK, GA_RANKS)", "GA_RANK", "GA_RANKS", Some(Protocol::Root))
+        let by = if variable(LISTENS).is_some() { "ga-run" } else { "a script (GA_ROOT, GA_RANK, GA_RANKS)" };
+        ranked(by, "GA_RANK", "GA_RANKS", Some(Protocol::Root))
     };
     own()
         .or_else(|| ranked("Open MPI's mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", pmix))
@@ -99,6 +103,11 @@ fn started(variable: impl Fn(&str) -> Option<String>) -> Option<Started> {
 pub(crate) fn is_half_said() -> bool {
     let by_root = |started: Started| started.protocol == Some(Protocol::Root);
     root().is_some() && !started(|name| env::var(name).ok()).is_some_and(by_root)
+}
+
+/// Returns true if the launcher of this process listens where its ranks meet.
+pub(crate) fn listens() -> bool {
+    env::var_os(LISTENS).is_some()
 }
 
 /// The place of rank 0, as the user gives it: a host and a port.
@@ -224,7 +233,7 @@ impl Started {
                 "; start it by `srun --mpi=pmi2`, or choose a job of its own for each process, whose ranks it forks (GA_BOOTSTRAP=fork)"
             }
             (0, false) => {
-                "; start it by MPICH's mpirun, build it with `--features mpi` against the launcher's MPI, or choose a job of its own for \
+                "; start it by ga-run or MPICH's mpirun, build it with `--features mpi` against the launcher's MPI, or choose a job of its own for \
                  each process, whose ranks it forks (GA_BOOTSTRAP=fork)"
             }
             _ => "",
@@ -290,6 +299,12 @@ mod tests {
         let hydra = [("PMI_RANK", "0"), ("PMI_SIZE", "2"), ("PMI_FD", "6")];
         let started = under(&[&hydra[..], &own].concat()).expect("a rank");
         assert_eq!((started.rank(), started.size(), started.protocol()), (1, Some(3), Some(Protocol::Root)));
+        let by = |started: Started| started.to_string();
+        assert_eq!(by(started), "rank 1 of 3 that a script (GA_ROOT, GA_RANK, GA_RANKS) started");
+        assert_eq!(
+            under(&[&own[..], &[(LISTENS, "ga-run")]].concat()).map(by).as_deref(),
+            Some("rank 1 of 3 that ga-run started")
+        );
         assert_eq!(under(&own[1..]), None);
         assert_eq!(under(&[own[0], ("GA_RANK", "3"), own[2]]), None);
     }

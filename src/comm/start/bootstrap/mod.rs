@@ -5,8 +5,9 @@
 //! | a fork, or threads | nothing: they inherit the mapping |
 //! | an MPI library | a communicator; for other networks, words that every rank keeps (`mpi`) |
 //! | a launcher alone | words that the launcher keeps ([`launched`]) |
-//! | ssh, PBS, a script | words that a thread of rank 0 keeps (`root`) |
-//! | a meeting of the program | words that every rank keeps (`meeting`) |
+//! | ssh, PBS, a script | words that a thread of rank 0 keeps ([`root`]) |
+//! | `ga-run` | words that a thread of it keeps ([`root::LauncherMeeting`]) |
+//! | a meeting of the program | words that every rank keeps ([`meeting`]) |
 //!
 //! A [`Bootstrap`] carries a few words of each rank. From them [`place`] makes nodes and the job's *token*: 128 random bits, drawn
 //! by rank 0, which travel by the bootstrap alone. The token stands in the mapping, so no rank takes the memory of another job.
@@ -22,7 +23,7 @@ pub(in crate::comm) mod place;
 mod pmi1;
 mod pmi2;
 mod pmix;
-mod root;
+pub(in crate::comm) mod root;
 
 #[cfg(feature = "mpi")]
 pub(in crate::comm) use self::{

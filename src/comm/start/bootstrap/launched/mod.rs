@@ -408,7 +408,8 @@ fn connect(started: Started, meet: Option<(Meet, &Started)>, idle: Idle<'_>) -> 
             let (Some(root), Some(ranks)) = (launcher::root(), started.size()) else {
                 return Err(Refused::Said("no GA_ROOT".into()));
             };
-            let meeting = root::RootMeeting { root: &root, secret: &secret, rank: started.rank(), ranks };
+            let (rank, by_launcher) = (started.rank(), launcher::listens());
+            let meeting = root::RootMeeting { root: &root, secret: &secret, rank, ranks, by_launcher };
             let line = meeting.join(&mut *idle)?;
             Ok(Box::new(pmi1::Pmi1::start(line, idle)?))
         }

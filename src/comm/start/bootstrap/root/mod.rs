@@ -1,7 +1,7 @@
 //! Ranks that meet at one of them, where no launcher speaks a protocol: started by ssh, by PBS, by a script.
 //!
 //! A thread of rank 0 listens at the host and port that `GA_ROOT` names, and keeps the words of the ranks. After the greeting it speaks
-//! PMI-1.
+//! PMI-1. Under `ga-run`, which sets `GA_LAUNCHER`, a thread of the launcher listens in place of that of rank 0 ([`meeting`]).
 //!
 //! # Access
 //!
@@ -20,13 +20,16 @@
 //! # The end
 //!
 //! If a rank goes without taking its leave, the job ends: the thread names that rank to the others and closes all connections. Rank 0
-//! leaves last.
+//! leaves last, unless a launcher listens.
+
+mod meeting;
 
 use std::{
     collections::HashMap,
     io::{self, ErrorKind, Read, Write},
     net::{TcpListener, TcpStream, ToSocketAddrs},
     os::fd::IntoRawFd,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -41,6 +44,8 @@ use super::{
     line::{Line, farewell},
 };
 use crate::comm::kit::say::say;
+pub use meeting::LauncherMeeting;
+use meeting::{ENDS, Link};
 
 /// The time that a rank has to prove that it belongs to the job.
 const GREETING: Duration = Duration::from_secs(10);
@@ -69,16 +74,18 @@ pub(super) struct RootMeeting<'m> {
     pub(super) secret: &'m [u8],
     pub(super) rank: usize,
     pub(super) ranks: usize,
+    /// A launcher listens there, and has since before it started the ranks.
+    pub(super) by_launcher: bool,
 }
 
 impl RootMeeting<'_> {
-    /// A line to rank 0, which has proved that it is rank 0. Rank 0 listens first.
+    /// A line to the root, which has proved that it is the root. Rank 0 listens first, unless a launcher does.
     pub(super) fn join(&self, idle: Idle<'_>) -> Result<Line> {
-        if self.rank == 0 {
+        if self.rank == 0 && !self.by_launcher {
             let listener = listen(self.root)?;
             let (secret, ranks) = (self.secret.to_vec(), self.ranks);
             let thread = std::thread::Builder::new().name("global-arrays".into()).stack_size(256 << 10);
-            thread.spawn(move || Root::new(listener, secret, ranks).serve())?;
+            thread.spawn(move || Root::new(listener, secret, ranks, None).serve())?;
         }
         let stream = self.reach(&mut *idle)?;
         stream.set_nodelay(true)?;
@@ -87,7 +94,7 @@ impl RootMeeting<'_> {
         line.keep()?;
         let hello = line.read_line(&mut *idle)?;
         let theirs = hello.strip_prefix("ga-root 1 ").and_then(of_hex::<16>);
-        let theirs = theirs.ok_or_else(|| Refused::Said(format!("{hello:?}, so {} is not rank 0 of a job", self.root)))?;
+        let theirs = theirs.ok_or_else(|| Refused::Said(format!("{hello:?}, so {} is not where a job meets", self.root)))?;
         let (own, rank, ranks) = (nonce()?, self.rank, self.ranks);
         let proof = proof_of_rank(self.secret, &theirs, &own, rank, ranks);
         line.write(format!("ga-rank {rank} {ranks} {} {}\n", hex(&own), hex(&proof)).as_bytes())?;
@@ -98,19 +105,26 @@ impl RootMeeting<'_> {
         let theirs = answer.strip_prefix("ga-welcome ").and_then(of_hex::<32>);
         match theirs {
             Some(theirs) if root_proves(self.secret, &theirs, &proof) => Ok(line),
-            Some(_) => Err(Refused::Said(format!("that it is rank 0, but {} does not know the secret (GA_TOKEN)", self.root))),
+            Some(_) => {
+                Err(Refused::Said(format!("that ranks meet there, but {} does not know the secret (GA_TOKEN)", self.root)))
+            }
             None => Err(Refused::Said(answer.strip_prefix("ga-refused ").unwrap_or(&answer).to_owned())),
         }
     }
 
-    /// Tries until rank 0 listens.
+    /// Tries until rank 0 listens. A launcher listens already.
     fn reach(&self, idle: Idle<'_>) -> Result<TcpStream> {
         loop {
             let addresses = self.root.to_socket_addrs().map_err(|error| at_root(self.root, &error))?;
+            let mut last = None;
             for address in addresses {
-                if let Ok(stream) = TcpStream::connect_timeout(&address, TRY) {
-                    return Ok(stream);
+                match TcpStream::connect_timeout(&address, TRY) {
+                    Ok(stream) => return Ok(stream),
+                    Err(error) => last = Some(error),
                 }
+            }
+            if let Some(error) = last.filter(|_| self.by_launcher) {
+                return Err(at_root(self.root, &error));
             }
             idle()?;
             std::thread::sleep(AGAIN);
@@ -196,7 +210,15 @@ enum MeetingEnd {
     Lost(usize, String),
 }
 
-/// The thread of rank 0.
+/// Where a rank is, as far as the root has seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Presence {
+    Away,
+    Here,
+    Left,
+}
+
+/// The thread of rank 0, or of a launcher.
 struct Root {
     listener: TcpListener,
     secret: Vec<u8>,
@@ -205,14 +227,20 @@ struct Root {
     values: HashMap<String, String>,
     /// Ranks that have come to the fence.
     fenced: usize,
-    here: Vec<bool>,
+    presence: Vec<Presence>,
     left: usize,
+    /// The launcher whose thread this is.
+    launcher: Option<Arc<Link>>,
+    /// A rank whose connection is lost, and since when: the launcher may know more of its process.
+    suspect: Option<(usize, String, Instant)>,
+    /// A rank whose process has ended well without coming.
+    absent: Option<usize>,
 }
 
 impl Root {
-    fn new(listener: TcpListener, secret: Vec<u8>, ranks: usize) -> Self {
-        let (callers, values, here) = (Vec::new(), HashMap::new(), vec![false; ranks]);
-        Root { listener, secret, ranks, callers, values, fenced: 0, here, left: 0 }
+    fn new(listener: TcpListener, secret: Vec<u8>, ranks: usize, launcher: Option<Arc<Link>>) -> Self {
+        let (callers, values, presence) = (Vec::new(), HashMap::new(), vec![Presence::Away; ranks]);
+        Root { listener, secret, ranks, callers, values, fenced: 0, presence, left: 0, launcher, suspect: None, absent: None }
     }
 
     fn serve(mut self) {
@@ -222,19 +250,24 @@ impl Root {
                 Ok(Some(MeetingEnd::Well)) => return,
                 Ok(Some(MeetingEnd::Lost(rank, why))) => {
                     self.say_to_all(&farewell(rank, &why));
+                    if let Some(launcher) = &self.launcher {
+                        return launcher.hears_of(rank, why);
+                    }
                     return say(format_args!("rank {rank} {why}, so the job is over for the others too (GA_ROOT)"));
                 }
-                Err(error) => return say(format_args!("rank 0 cannot listen to the others any more: {error} (GA_ROOT)")),
+                Err(error) => return say(format_args!("the ranks cannot be listened to any more: {error} (GA_ROOT)")),
             }
         }
     }
 
     /// Waits for what comes, and answers.
     fn look(&mut self) -> io::Result<Option<MeetingEnd>> {
-        let second = Timespec { tv_sec: 1, tv_nsec: 0 };
+        let timeout = if self.suspect.is_some() { ENDS / 4 } else { Duration::from_secs(1) };
+        let timeout = Timespec { tv_sec: timeout.as_secs() as i64, tv_nsec: i64::from(timeout.subsec_nanos()) };
         let mut looked: Vec<PollFd<'_>> = self.callers.iter().map(|caller| PollFd::new(&caller.stream, PollFlags::IN)).collect();
+        looked.extend(self.launcher.iter().map(|launcher| PollFd::new(launcher.reports(), PollFlags::IN)));
         looked.push(PollFd::new(&self.listener, PollFlags::IN));
-        match poll(&mut looked, Some(&second)) {
+        match poll(&mut looked, Some(&timeout)) {
             Err(rustix::io::Errno::INTR) => return Ok(None),
             found => found?,
         };
@@ -256,14 +289,34 @@ impl Root {
                     ErrorKind::InvalidData => "has sent what no rank sends".into(),
                     _ => format!("has lost its connection: {error}"),
                 };
-                return Ok(Some(MeetingEnd::Lost(rank, why)));
+                if self.launcher.is_none() {
+                    return Ok(Some(MeetingEnd::Lost(rank, why)));
+                }
+                self.suspect.get_or_insert((rank, why, Instant::now()));
             }
         }
         self.callers.retain(|caller| !matches!(caller.stage, ConnectionStage::Stranger(_, since) if since.elapsed() > GREETING));
         if ready.last() == Some(&true) {
             self.accept()?;
         }
-        Ok(None)
+        Ok(self.ended_processes())
+    }
+
+    /// What follows from the ends of processes, which a launcher reports.
+    fn ended_processes(&mut self) -> Option<MeetingEnd> {
+        for (rank, why) in self.launcher.as_ref()?.take_reports() {
+            let suspicion = self.suspect.as_ref().filter(|suspect| suspect.0 == rank).map(|suspect| suspect.1.clone());
+            match (why.or(suspicion), self.presence[rank]) {
+                (Some(why), _) => return Some(MeetingEnd::Lost(rank, why)),
+                (None, Presence::Away) => self.absent = Some(rank),
+                (None, Presence::Here | Presence::Left) => {}
+            }
+        }
+        if let Some((rank, why, _)) = self.suspect.take_if(|suspect| suspect.2.elapsed() >= ENDS) {
+            return Some(MeetingEnd::Lost(rank, why));
+        }
+        let rank = self.absent.filter(|_| self.presence.iter().any(|&presence| presence != Presence::Away))?;
+        Some(MeetingEnd::Lost(rank, "has ended and never came to the job; each process must call `run`".into()))
     }
 
     fn accept(&mut self) -> io::Result<()> {
@@ -339,6 +392,7 @@ impl Root {
             }
             Some("finalize") => {
                 self.callers[at].stage = ConnectionStage::Left(rank);
+                self.presence[rank] = Presence::Left;
                 self.left += 1;
                 return Ok(self.see_out(rank));
             }
@@ -364,7 +418,7 @@ impl Root {
         }
         let refused = if ranks != self.ranks {
             Some(format!("that the job has {} ranks (GA_RANKS)", self.ranks))
-        } else if self.here.get(rank).is_none_or(|&here| here) {
+        } else if self.presence.get(rank) != Some(&Presence::Away) {
             Some(format!(
                 "that rank {rank} is there already (GA_RANK); a program that a rank starts is no rank: start its job by a fork (GA_BOOTSTRAP=fork)"
             ))
@@ -375,15 +429,15 @@ impl Root {
             self.callers[at].say(&format!("ga-refused {why}"))?;
             return Err(ErrorKind::PermissionDenied.into());
         }
-        self.here[rank] = true;
+        self.presence[rank] = Presence::Here;
         self.callers[at].stage = ConnectionStage::Rank(rank);
         self.callers[at].say(&format!("ga-welcome {}", hex(&proof_of_root(&self.secret, &proof))))
     }
 
-    /// A rank has taken its leave. Rank 0, whose end is that of this thread, waits for the others, and hears last.
+    /// A rank has taken its leave. If the end of rank 0 is that of this thread, rank 0 waits for the others, and hears last.
     fn see_out(&mut self, rank: usize) -> Option<MeetingEnd> {
         let all = self.left == self.ranks;
-        if rank != 0 {
+        if rank != 0 || self.launcher.is_some() {
             self.bid_farewell(rank);
         }
         if all {

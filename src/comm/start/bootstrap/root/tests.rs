@@ -14,7 +14,7 @@ fn root() -> String {
 fn join(root: &str, secret: &[u8], rank: usize, ranks: usize) -> Result<Pmi1> {
     let start = Instant::now();
     let mut idle = || if start.elapsed() < GREETING { Ok(()) } else { Err(ErrorKind::TimedOut.into()) };
-    let line = RootMeeting { root, secret, rank, ranks }.join(&mut idle)?;
+    let line = RootMeeting { root, secret, rank, ranks, by_launcher: false }.join(&mut idle)?;
     Pmi1::start(line, &mut idle)
 }
 
@@ -117,21 +117,26 @@ fn a_root_has_to_prove_that_it_is_one() {
     assert!(!thief.join().unwrap().contains("secret"));
 }
 
+/// The connection of a rank that has proved what it is.
+fn known(root: &str, secret: &[u8], rank: usize, ranks: usize) -> TcpStream {
+    let mut stream = TcpStream::connect(root).unwrap();
+    let mut line = [0; 256];
+    let count = stream.read(&mut line).unwrap();
+    let theirs = of_hex::<16>(std::str::from_utf8(&line[..count]).unwrap().strip_prefix("ga-root 1 ").unwrap()).unwrap();
+    let proof = proof_of_rank(secret, &theirs, &[7; 16], rank, ranks);
+    stream.write_all(format!("ga-rank {rank} {ranks} {} {}\n", hex(&[7; 16]), hex(&proof)).as_bytes()).unwrap();
+    assert!(stream.read(&mut line).unwrap() > 0);
+    stream
+}
+
 #[test]
 fn a_rank_that_goes_without_a_word_ends_the_others() {
     let root = root();
     let first = join(&root, SECRET, 0, 3).unwrap();
     let second = join(&root, SECRET, 1, 3).unwrap();
-    let third = TcpStream::connect(&root).unwrap();
-    let mut stream = third.try_clone().unwrap();
-    let mut line = [0; 256];
-    let count = stream.read(&mut line).unwrap();
-    let theirs = of_hex::<16>(std::str::from_utf8(&line[..count]).unwrap().strip_prefix("ga-root 1 ").unwrap()).unwrap();
-    let proof = proof_of_rank(SECRET, &theirs, &[7; 16], 2, 3);
-    stream.write_all(format!("ga-rank 2 3 {} {}\n", hex(&[7; 16]), hex(&proof)).as_bytes()).unwrap();
-    assert!(stream.read(&mut line).unwrap() > 0);
+    let third = known(&root, SECRET, 2, 3);
     assert!(!first.is_gone() && !second.is_gone());
-    drop((stream, third));
+    drop(third);
     let start = Instant::now();
     while !(first.is_gone() && second.is_gone()) {
         assert!(start.elapsed() < Duration::from_secs(20), "nobody hears of it");
@@ -139,5 +144,70 @@ fn a_rank_that_goes_without_a_word_ends_the_others() {
     }
     for launcher in [first, second] {
         assert_eq!(launcher.last_words().map(|(rank, _)| rank), Some(2));
+    }
+}
+
+/// The rank that has ended a launcher's meeting, and why.
+fn lost(meeting: &LauncherMeeting) -> (usize, String) {
+    let limit = Timespec { tv_sec: 20, tv_nsec: 0 };
+    assert_eq!(poll(&mut [PollFd::new(meeting, PollFlags::IN)], Some(&limit)).unwrap(), 1, "the launcher hears of nothing");
+    meeting.lost().expect("a rank")
+}
+
+/// A rank of a launcher that listens.
+fn come(meeting: &LauncherMeeting, rank: usize) -> Result<Pmi1> {
+    let [(_, root), (_, ranks), (_, secret), _] = meeting.variables("127.0.0.1");
+    let (secret, ranks) = (secret.as_bytes(), ranks.parse().unwrap());
+    let idle: Idle<'_> = &mut || Ok(());
+    let line = RootMeeting { root: &root, secret, rank, ranks, by_launcher: true }.join(idle)?;
+    Pmi1::start(line, idle)
+}
+
+#[test]
+fn a_launcher_listens_and_rank_0_may_leave_first() {
+    let meeting = LauncherMeeting::open(2, true).unwrap();
+    let [mut first, mut second] = [0, 1].map(|rank| come(&meeting, rank).unwrap());
+    first.finish(&mut || Ok(())).unwrap();
+    meeting.ended(0, None);
+    assert!(!second.is_gone());
+    second.finish(&mut || Ok(())).unwrap();
+    meeting.ended(1, None);
+    assert_eq!(meeting.lost(), None);
+    while second.last_words().is_some() || !second.is_gone() {}
+    assert!(come(&meeting, 1).is_err(), "nobody listens any more, and nobody waits for that");
+}
+
+#[test]
+fn a_launcher_knows_why_a_connection_was_closed() {
+    for (report, expected) in [(Some(Some("was killed")), "was killed"), (Some(None), "closed its connection"), (None, "closed")]
+    {
+        let meeting = LauncherMeeting::open(2, false).unwrap();
+        let first = come(&meeting, 0).unwrap();
+        let [(_, root), _, (_, secret), _] = meeting.variables("127.0.0.1");
+        drop(known(&root, secret.as_bytes(), 1, 2));
+        if let Some(why) = report {
+            std::thread::sleep(Duration::from_millis(20));
+            meeting.ended(1, why.map(str::to_owned));
+        }
+        let (rank, why) = lost(&meeting);
+        assert!(rank == 1 && why.contains(expected), "{why}");
+        while !first.is_gone() {}
+        assert_eq!(first.last_words(), Some((1, why)));
+    }
+}
+
+#[test]
+fn a_process_that_ends_without_coming_is_missing_once_another_has_come() {
+    for late in [false, true] {
+        let meeting = LauncherMeeting::open(3, false).unwrap();
+        let early = if late { None } else { Some(come(&meeting, 0).unwrap()) };
+        meeting.ended(1, None);
+        if late {
+            std::thread::sleep(Duration::from_millis(50));
+            assert_eq!(meeting.lost(), None);
+        }
+        let _here = early.map_or_else(|| come(&meeting, 2), Ok);
+        let (rank, why) = lost(&meeting);
+        assert!(rank == 1 && why.contains("never came"), "{why}");
     }
 }

@@ -6,6 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+pub(crate) use crate::runner::leftovers::{gone, marked};
 use crate::runner::{self, Case, case, launched::has as is_launched};
 
 /// A job that fails must have ended by then.
@@ -428,23 +429,6 @@ pub(crate) fn run_on(launched: Option<usize>, name: &str, variables: &[(&str, &s
         runner::leftovers::none_but(&before);
     }
     (status.code(), text)
-}
-
-/// Processes that have a mark in their environment. Those that ended and wait for their parent have none.
-pub(crate) fn marked(mark: &str) -> Vec<String> {
-    let entry = format!("GA_TEST_MARK={mark}\0");
-    let has =
-        |path: &Path| fs::read(path.join("environ")).is_ok_and(|all| all.windows(entry.len()).any(|w| w == entry.as_bytes()));
-    let all = fs::read_dir("/proc").expect("the processes").filter_map(Result::ok).map(|process| process.path());
-    all.filter(|path| has(path)).map(|path| path.display().to_string()).collect()
-}
-
-pub(crate) fn gone(mark: &str) {
-    let begin = Instant::now();
-    while !marked(mark).is_empty() {
-        assert!(begin.elapsed() < Duration::from_secs(1), "left behind: {:?}", marked(mark));
-        std::thread::sleep(Duration::from_millis(5));
-    }
 }
 
 fn children_die() {

@@ -1,4 +1,4 @@
-//! What programs must not leave behind: files in `/dev/shm` and `/tmp` that nobody has open.
+//! What programs must not leave behind: files in `/dev/shm` and `/tmp` that nobody has open, and processes.
 //!
 //! MPI libraries keep segments and sockets there. Other programs of the machine do so too, meanwhile: only a file that is new, has a
 //! name of one of the libraries or of ours, and that no process maps or has open is left behind. Files of cases must have other names: cases
@@ -79,4 +79,21 @@ fn is_used(path: &Path) -> bool {
         maps.lines().any(|line| line.ends_with(&*path.to_string_lossy()))
             || open.filter_map(|entry| fs::read_link(entry.path()).ok()).any(|target| target == path)
     })
+}
+
+/// Processes that have a mark in their environment. Those that ended and wait for their parent have none.
+pub(crate) fn marked(mark: &str) -> Vec<String> {
+    let entry = format!("GA_TEST_MARK={mark}\0");
+    let has =
+        |path: &Path| fs::read(path.join("environ")).is_ok_and(|all| all.windows(entry.len()).any(|w| w == entry.as_bytes()));
+    let all = fs::read_dir("/proc").expect("the processes").filter_map(Result::ok).map(|process| process.path());
+    all.filter(|path| has(path)).map(|path| path.display().to_string()).collect()
+}
+
+pub(crate) fn gone(mark: &str) {
+    let begin = Instant::now();
+    while !marked(mark).is_empty() {
+        assert!(begin.elapsed() < Duration::from_secs(1), "left behind: {:?}", marked(mark));
+        std::thread::sleep(Duration::from_millis(5));
+    }
 }

@@ -20,7 +20,7 @@ use std::{
 };
 
 /// Names the case to the process that runs it.
-const CASE: &str = "GA_TEST_CASE";
+pub(crate) const CASE: &str = "GA_TEST_CASE";
 /// How a case that could not be run ends.
 const SKIPPED: i32 = 77;
 /// Stands before the reason.

@@ -80,7 +80,7 @@ pub fn examples() -> Result<Vec<(String, String)>> {
     let metadata = metadata()?;
     let packages = metadata["packages"].as_array().context("cargo metadata lists no packages")?;
     let mut examples = Vec::new();
-    for package in packages.iter().filter(|package| package["name"] != "xtask") {
+    for package in packages.iter().filter(|package| !["xtask", "ga-run"].iter().any(|tool| package["name"] == *tool)) {
         let targets = package["targets"].as_array().into_iter().flatten();
         let all =
             targets.filter_map(|target| Some((target["name"].as_str()?.to_owned(), target["kind"][0].as_str()?.to_owned())));

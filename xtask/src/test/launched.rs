@@ -1,11 +1,11 @@
 //! Programs without the feature `mpi` that a launcher starts: their ranks meet by what the launcher speaks, PMI or PMIx, and are one job over
-//! shared memory. The suites, under each library's launcher, and `hello` under Slurm's.
+//! shared memory. The suites, under each library's launcher and under `ga-run`, and `hello` under Slurm's.
 
 use super::counts::Report;
 use super::mpi::{self, Library};
 use super::slurm::{self, Comes};
 use super::{Tier, environment, suites};
-use crate::cargo;
+use crate::cargo::{self, Program};
 use anyhow::{Context, Result};
 use std::process::Command;
 
@@ -19,17 +19,27 @@ const UNDER_SRUN: &[(&str, Comes)] = &[
 
 /// By the launcher of a library.
 pub fn run(library: &Library, tier: Tier) -> Result<Vec<Report>> {
-    let mut reports = Vec::new();
     // As the suites are built for themselves.
-    for suite in suites::build(tier)? {
-        if suite.kind != "test" || !SUITES.contains(&suite.name.as_str()) {
-            continue;
-        }
+    let built = suites::build(tier)?;
+    launch(library.launcher, library.launcher, &built, &SUITES, tier)
+}
+
+/// By `ga-run`, which the suite of that name is too. What goes wrong is all that depends on the launcher.
+pub fn under_ga_run(tier: Tier) -> Result<Vec<Report>> {
+    let built = suites::build(tier)?;
+    let suite = built.iter().find(|suite| suite.kind == "test" && suite.name == "ga_run").context("no suite ga_run")?;
+    launch("ga-run", &format!("{} ga-run", suite.path.display()), &built, &["failures"], tier)
+}
+
+/// The cases of suites whose ranks a launcher starts.
+fn launch(launcher: &str, command_line: &str, built: &[Program], names: &[&str], tier: Tier) -> Result<Vec<Report>> {
+    let mut reports = Vec::new();
+    for suite in built.iter().filter(|suite| suite.kind == "test" && names.contains(&suite.name.as_str())) {
         let mut command = Command::new(&suite.path);
         environment(&mut command, tier);
         mpi::variables(&mut command);
-        command.arg("launched").current_dir(&suite.folder).env("GA_TEST_LAUNCHER", library.launcher);
-        let name = format!("{} launches tests/{} without MPI", library.launcher, suite.name);
+        command.arg("launched").current_dir(&suite.folder).env("GA_TEST_LAUNCHER", command_line);
+        let name = format!("{launcher} launches tests/{} without MPI", suite.name);
         reports.push(suites::finish_some(&name, &mut command, tier)?);
     }
     Ok(reports)

@@ -68,6 +68,7 @@ pub fn run(options: &Options) -> Result<bool> {
     if wanted(Part::Suites) {
         packages::ensure(FOR_SUITES, !options.no_install);
         reports.extend(suites::run(tier)?);
+        reports.extend(launched::under_ga_run(tier)?);
     }
     if wanted(Part::Documentation) {
         reports.extend(suites::documentation(tier)?);

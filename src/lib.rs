@@ -111,6 +111,9 @@
 //! [`GA_BLAS`](guide::environment) names. The library is loaded at run time, so the build does not need it. If none is found, and
 //! without the feature, the crate uses its own kernel; without the feature, a library in `GA_BLAS` is an error.
 //!
+//! With the feature `rayon`, each rank has a pool of threads (`Group::pool`) for its cores, which large operations use by themselves; see
+//! [the cookbook](guide::cookbook#use-threads-inside-a-rank). Without it a rank computes by one thread.
+//!
 //! Over `shared_memory`, [`run`] *forks* the ranks: the closure sees copies of what it captured, changes do not come back, and the
 //! process must not have other threads at that moment. The guide lists the [limits](guide::environment#limits).
 //!
@@ -161,6 +164,8 @@ pub use error::{Error, Operation, Result};
 pub use job::{Bootstrap, Connect, Job, Launch, Meeting, Memory, Stats, run};
 pub use message::{active, channel, mailbox};
 pub use portable::Portable;
+#[cfg(feature = "rayon")]
+pub use sync::Pool;
 pub use sync::{Counter, Group, LockGuard, Locks, Ranks, Signal, SignalTarget, Tally, Traffic, ops};
 
 /// What the benches of this repository measure below the public interface.

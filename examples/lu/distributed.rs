@@ -1,23 +1,21 @@
 //! The factorisation and the solves on a process grid; [`crate`] says how. One value of [`Rank`] on each rank.
 
+use std::time::Duration;
+
 use global_arrays::{prelude::*, simulation::Work};
-use ndarray::{ArrayView2, ArrayViewMut1, ArrayViewMut2, Axis as Dimension, ShapeBuilder};
+use ndarray::{ArrayView2, ArrayViewMut1, ArrayViewMut2, Axis as Dimension};
 
 use crate::axis::Axis;
 use crate::buffers::{Panel, PanelBuffers, RowBuffers};
 use crate::cli::Grid;
 use crate::column::Column;
-use crate::kernels::{multiply_subtract, solve_unit_lower};
 use crate::panel::{self, Factored, Stopped};
 use crate::report::Phases;
 use crate::solve::{
     interchange, interchange_back, solve_lower, solve_lower_transposed, solve_upper, solve_upper_transposed, subtract_product,
 };
 use crate::swaps::RowMoves;
-
-/// Columns of U that are swapped, solved and copied back before the next ones: what one pass leaves in the cache the next
-/// one finds there. Measured on one core of Zen 3, n = 4096: all at once takes a third longer than 512.
-const STRIP: usize = 512;
+use crate::trailing::{Trailing, beside};
 
 /// Why the factorisation stopped.
 pub(crate) type Stop = Stopped<Error>;
@@ -28,87 +26,25 @@ pub(crate) struct Rank<'j> {
     pub(crate) rows: Axis,
     pub(crate) columns: Axis,
     grid: Grid,
-    column: Column,
-    panels: PanelBuffers,
+    look_ahead: LookAhead<'j>,
     exchange: RowBuffers,
-    /// Rows of U of one strip.
-    upper: Vec<f64>,
-    pub(crate) phases: Phases,
+    trailing: Trailing<'j>,
+    swap: Duration,
 }
 
-impl<'j> Rank<'j> {
-    /// Collective: makes the buffers. `n` is the order, ranks are numbered row by row of the grid.
-    pub(crate) fn new(job: &'j Job, n: usize, block: usize, grid: Grid) -> Result<Self, Error> {
-        let (p, q) = (job.rank() / grid.columns, job.rank() % grid.columns);
-        let rows = Axis { extent: n, block, processes: grid.rows, me: p };
-        let columns = Axis { extent: n, block, processes: grid.columns, me: q };
-        Ok(Rank {
-            job,
-            rows,
-            columns,
-            grid,
-            column: Column::new(job, rows, columns)?,
-            panels: PanelBuffers::new(job, rows, columns)?,
-            exchange: RowBuffers::new(job, rows, columns)?,
-            upper: Vec::new(),
-            phases: Phases::default(),
-        })
-    }
+/// What factors and sends panels.
+struct LookAhead<'j> {
+    job: &'j Job,
+    rows: Axis,
+    column: Column,
+    panels: PanelBuffers,
+    phases: Phases,
+}
 
-    /// Overwrites this rank's part with its part of the factors; returns the interchanges of all panels. `progress` is told the
-    /// number of columns done.
-    pub(crate) fn factor(&mut self, mut a: ArrayViewMut2<'_, f64>, mut progress: impl FnMut(usize)) -> Result<Vec<usize>, Stop> {
-        let (n, block) = (self.rows.extent, self.rows.block);
-        let mut pivots = Vec::with_capacity(n);
-        let mut storage = Vec::new();
-        let mut ahead = if self.columns.mine(0) { Some(self.factor_panel(&mut a, 0)?) } else { None };
-        for first in (0..n).step_by(block) {
-            let end = (first + block).min(n);
-            // Own columns: of the panel if it is ours, and right of it.
-            let right = self.columns.first_local(end);
-            let (left, trailing) = a.view_mut().split_at(Dimension(1), right);
-            let below = self.rows.first_local(end);
-            let panel = match ahead.take() {
-                Some(factored) => Panel::own(factored, left.slice(s![below.., self.columns.first_local(first)..])),
-                None => {
-                    let received = self.panels.receive(first, std::mem::take(&mut storage)).map_err(Stopped::Team)?;
-                    Panel::received(received.map_err(|column| Stopped::Singular { column })?)
-                }
-            };
-            pivots.extend(&panel.factored.pivots);
-            let moves = RowMoves::new(first, &panel.factored.pivots);
-            let mut rest = trailing;
-            let mut upper = self.exchange_rows(&moves, &mut rest).map_err(Stopped::Team)?;
-            if end < n && self.columns.mine(end) {
-                let width = (end + block).min(n) - end;
-                let (mut next, others) = rest.split_at(Dimension(1), width);
-                let rows_of_u = upper.as_mut().map(|upper| upper.slice_mut(s![.., ..width]));
-                self.update(&panel, &moves, next.view_mut(), rows_of_u);
-                rest = others;
-                // The panel is factored where it stands: the columns of `next` from the diagonal down.
-                let rows = next.slice_mut(s![below.., ..]);
-                ahead = Some(self.factor_in_place(rows, end)?);
-                if let Some(upper) = &mut upper {
-                    upper.slice_collapse(s![.., width..]);
-                }
-            }
-            self.update(&panel, &moves, rest, upper.as_mut().map(|upper| upper.view_mut()));
-            storage = panel.into_storage().unwrap_or(storage);
-            progress(end);
-        }
-        Ok(pivots)
-    }
-
-    fn factor_panel(&mut self, a: &mut ArrayViewMut2<'_, f64>, first: usize) -> Result<Factored, Stop> {
-        let end = (first + self.rows.block).min(self.rows.extent);
-        let columns = self.columns.first_local(first)..self.columns.first_local(end);
-        let rows = a.slice_mut(s![self.rows.first_local(first).., columns]);
-        self.factor_in_place(rows, first)
-    }
-
+impl LookAhead<'_> {
     /// Factors the panel that starts at `first` with the process column and sends it to the others of the process row, a failure
     /// too.
-    fn factor_in_place(&mut self, mut rows: ArrayViewMut2<'_, f64>, first: usize) -> Result<Factored, Stop> {
+    fn factor(&mut self, mut rows: ArrayViewMut2<'_, f64>, first: usize) -> Result<Factored, Stop> {
         let axis = self.rows;
         let (height, width) = rows.dim();
         let factored = Phases::time(self.job, &mut self.phases.panel, || {
@@ -135,6 +71,95 @@ impl<'j> Rank<'j> {
             Err(stop) => Err(stop),
         }
     }
+}
+
+impl<'j> Rank<'j> {
+    /// Collective: makes the buffers. `n` is the order, ranks are numbered row by row of the grid.
+    pub(crate) fn new(job: &'j Job, n: usize, block: usize, grid: Grid) -> Result<Self, Error> {
+        let (p, q) = (job.rank() / grid.columns, job.rank() % grid.columns);
+        let rows = Axis { extent: n, block, processes: grid.rows, me: p };
+        let columns = Axis { extent: n, block, processes: grid.columns, me: q };
+        Ok(Rank {
+            job,
+            rows,
+            columns,
+            grid,
+            look_ahead: LookAhead {
+                job,
+                rows,
+                column: Column::new(job, rows, columns)?,
+                panels: PanelBuffers::new(job, rows, columns)?,
+                phases: Phases::default(),
+            },
+            exchange: RowBuffers::new(job, rows, columns)?,
+            trailing: Trailing::new(job, rows)?,
+            swap: Duration::ZERO,
+        })
+    }
+
+    /// Where the time went. Panels are factored while the threads of the rank update, if it has any.
+    pub(crate) fn phases(&self) -> Phases {
+        self.look_ahead.phases + self.trailing.phases + Phases { swap: self.swap, ..Phases::default() }
+    }
+
+    /// Overwrites this rank's part with its part of the factors; returns the interchanges of all panels. `progress` is told the
+    /// number of columns done.
+    pub(crate) fn factor(&mut self, mut a: ArrayViewMut2<'_, f64>, mut progress: impl FnMut(usize)) -> Result<Vec<usize>, Stop> {
+        let (n, block) = (self.rows.extent, self.rows.block);
+        let mut pivots = Vec::with_capacity(n);
+        let mut storage = Vec::new();
+        let mut ahead = None;
+        if self.columns.mine(0) {
+            ahead = Some(
+                self.look_ahead
+                    .factor(a.slice_mut(s![self.rows.first_local(0).., ..self.columns.first_local(block.min(n))]), 0)?,
+            );
+        }
+        for first in (0..n).step_by(block) {
+            let end = (first + block).min(n);
+            // Own columns: of the panel if it is ours, and right of it.
+            let right = self.columns.first_local(end);
+            let (left, trailing) = a.view_mut().split_at(Dimension(1), right);
+            let below = self.rows.first_local(end);
+            let panel = match ahead.take() {
+                Some(factored) => Panel::own(factored, left.slice(s![below.., self.columns.first_local(first)..])),
+                None => {
+                    let received = self.look_ahead.panels.receive(first, std::mem::take(&mut storage)).map_err(Stopped::Team)?;
+                    Panel::received(received.map_err(|column| Stopped::Singular { column })?)
+                }
+            };
+            pivots.extend(&panel.factored.pivots);
+            let moves = RowMoves::new(first, &panel.factored.pivots);
+            let mut rest = trailing;
+            let mut upper = self.exchange_rows(&moves, &mut rest).map_err(Stopped::Team)?;
+            let mut next = None;
+            if end < n && self.columns.mine(end) {
+                let width = (end + block).min(n) - end;
+                let (mut columns, others) = rest.split_at(Dimension(1), width);
+                let rows_of_u = upper.as_mut().map(|upper| upper.slice_mut(s![.., ..width]));
+                self.trailing.update(&panel, &moves, columns.view_mut(), rows_of_u);
+                rest = others;
+                if let Some(upper) = &mut upper {
+                    upper.slice_collapse(s![.., width..]);
+                }
+                // The panel is factored where it stands: the columns of `next` from the diagonal down.
+                next = Some(columns.slice_move(s![below.., ..]));
+            }
+            let (threads, trailing, look_ahead) = (self.trailing.threads.clone(), &mut self.trailing, &mut self.look_ahead);
+            let update = || trailing.update(&panel, &moves, rest, upper.as_mut().map(|upper| upper.view_mut()));
+            let factored = match next {
+                None => {
+                    update();
+                    None
+                }
+                Some(next) => Some(beside(threads.as_deref(), update, || look_ahead.factor(next, end))?),
+            };
+            ahead = factored;
+            storage = panel.into_storage().unwrap_or(storage);
+            progress(end);
+        }
+        Ok(pivots)
+    }
 
     /// With several process rows: moves the rows of one step for all own columns right of the panel, and returns the rows of U
     /// before their solve, unless nothing is computed. With one process row each strip moves its own.
@@ -144,61 +169,8 @@ impl<'j> Rank<'j> {
         }
         let start = self.job.now();
         let upper = self.exchange.exchange(moves, columns)?;
-        self.phases.swap += self.job.now() - start;
+        self.swap += self.job.now() - start;
         Ok(upper)
-    }
-
-    /// U ← L₁₁⁻¹·U and C ← C − L₂₁·U for some columns. The product is one call, which packs L₂₁ once.
-    fn update(
-        &mut self,
-        panel: &Panel<'_>,
-        moves: &RowMoves,
-        mut c: ArrayViewMut2<'_, f64>,
-        upper: Option<ArrayViewMut2<'_, f64>>,
-    ) {
-        if c.ncols() == 0 {
-            return;
-        }
-        let width = panel.factored.top.nrows();
-        let below = self.rows.first_local(moves.first + width);
-        if self.job.simulation().skips() {
-            // What is computed below.
-            let rows = self.rows.local_extent() - below;
-            let (triangle, product) = ((width * width * c.ncols()) as f64, 2.0 * (rows * c.ncols() * width) as f64);
-            Phases::time(self.job, &mut self.phases.triangle, || self.job.simulation().work(Work::flops(triangle)));
-            Phases::time(self.job, &mut self.phases.update, || self.job.simulation().work(Work::flops(product)));
-            return;
-        }
-        let mut own = std::mem::take(&mut self.upper);
-        let is_moved = upper.is_some();
-        let mut u = upper.unwrap_or_else(|| {
-            let len = width * c.ncols();
-            own.resize(len.max(own.len()), 0.0);
-            ArrayViewMut2::from_shape((width, c.ncols()).f(), &mut own[..len]).expect("as long as its shape says")
-        });
-        let strips = c.axis_chunks_iter_mut(Dimension(1), STRIP).zip(u.axis_chunks_iter_mut(Dimension(1), STRIP));
-        for (mut c, mut u) in strips {
-            let rows = self.rows;
-            if !is_moved {
-                Phases::time(self.job, &mut self.phases.swap, || {
-                    moves.apply(c.view_mut(), u.view_mut(), |row| rows.first_local(row))
-                });
-            }
-            Phases::time(self.job, &mut self.phases.triangle, || {
-                self.job.simulation().work(Work::flops((width * width) as f64 * u.ncols() as f64));
-                solve_unit_lower(panel.factored.top.view(), u.view_mut());
-            });
-            if rows.mine(moves.first) {
-                let top = rows.first_local(moves.first);
-                Phases::time(self.job, &mut self.phases.swap, || c.slice_mut(s![top..top + width, ..]).assign(&u));
-            }
-        }
-        let trailing = c.slice_mut(s![below..self.rows.local_extent(), ..]);
-        Phases::time(self.job, &mut self.phases.update, || {
-            self.job.simulation().work(Work::flops(2.0 * trailing.len() as f64 * width as f64));
-            multiply_subtract(trailing, panel.lower(), u.view());
-        });
-        self.upper = own;
     }
 
     /// Solves A·x = b from the factors; every rank has b and returns x. Collective.

@@ -2,7 +2,7 @@
 //!
 //! Matrices are `ndarray` views. The product is the library's, which chooses AVX-512, AVX2 or plain code when it
 //! runs; the little that is left beside it (leaves of the triangular solve here, columns of a panel in `panel.rs`) are
-//! plain loops that [`vectorized`] compiles for the same instruction sets. One thread: parallelism is the ranks'.
+//! plain loops that [`vectorized`] compiles for the same instruction sets. One thread: parallelism is that of ranks and of `trailing`.
 
 use global_arrays::algebra::Matmul;
 use ndarray::{ArrayView2, ArrayViewMut2, Axis, s};

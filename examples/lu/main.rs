@@ -23,6 +23,8 @@
 //! 4. *Update.* The other own columns right of panel k, strip by strip: U ← L₁₁⁻¹·U (`top` of the panel), p_k copies U
 //!    into its block row, C ← C − L₂₁·U.
 //!
+//! A rank of several cores factors panel k + 1 in 3 by its own thread while its pool is in 4 ([`trailing`]).
+//!
 //! While process column q_{k+1} is in 3, the others are in 4: that is the overlap. No barrier in the whole loop.
 //!
 //! **What is sent.** Panel message, (p, q_k) → (p, q) for q ≠ q_k: `top` (w × w), the sender's rows of L₂₁ (the receiver knows their
@@ -78,6 +80,7 @@ mod report;
 mod solve;
 mod solver;
 mod swaps;
+mod trailing;
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -197,7 +200,7 @@ fn rank_main(job: &Job, arguments: &Arguments, system: &System) -> Result<(), Er
 
     let checked = if skips { Ok(None) } else { check(job, &rank, matrix, &x, &b)?.map(Some) };
     let residual = checked.clone().unwrap_or(Some(f64::NAN));
-    let phases = rank.phases.slowest(job)?;
+    let phases = rank.phases().slowest(job)?;
     let (grid, network) = ((grid.rows, grid.columns), job.network().to_owned());
     let (matrix, ranks) = (system.name.clone(), job.size());
     let report = Report { n, matrix, ranks, grid, block, network, factor, solve, phases, residual, refined, condition };

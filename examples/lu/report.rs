@@ -1,6 +1,7 @@
 //! What a run tells: times of its phases, rates, the residual, and whether it passed.
 
 use std::fmt;
+use std::ops::Add;
 use std::time::Duration;
 
 use global_arrays::prelude::*;
@@ -27,7 +28,29 @@ pub(crate) struct Phases {
     pub(crate) update: Duration,
 }
 
+/// Phases one after the other.
+impl Add for Phases {
+    type Output = Phases;
+
+    fn add(self, other: Phases) -> Phases {
+        let Phases { panel, swap, triangle, update } = other;
+        Phases {
+            panel: self.panel + panel,
+            swap: self.swap + swap,
+            triangle: self.triangle + triangle,
+            update: self.update + update,
+        }
+    }
+}
+
 impl Phases {
+    /// What several threads spent, as if each had spent as much.
+    pub(crate) fn shared_by(self, threads: usize) -> Phases {
+        let [panel, swap, triangle, update] =
+            [self.panel, self.swap, self.triangle, self.update].map(|phase| phase / threads as u32);
+        Phases { panel, swap, triangle, update }
+    }
+
     /// Runs `work` and adds the time that it took to `phase`.
     pub(crate) fn time<R>(job: &Job, phase: &mut Duration, work: impl FnOnce() -> R) -> R {
         let start = job.now();

@@ -27,6 +27,10 @@
 //! 7. a job may end while a thread of the program is inside an epoch. The memory stays until the array's handle is gone, which the epoch
 //!    holds (`crate::memory::mapping`). The end of the epoch is an error then.
 //!
+//! 8. threads of this rank may have a part together, but only what safe code divides: views of `ndarray` that are split, of one exclusive
+//!    borrow (`super::par_blocks`, and `super::matmul`, whose threads take one rectangle of C each). An epoch ends when the closure has
+//!    returned, and a parallel loop in it returns when its threads have.
+//!
 //! # Frozen arrays
 //!
 //! [`GlobalArray::freeze`] begins a read epoch that is a value. It takes the handle, so there is none to write with on any member once

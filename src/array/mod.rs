@@ -36,6 +36,8 @@ mod scope;
 
 mod epoch;
 mod owned;
+#[cfg(feature = "rayon")]
+mod par_blocks;
 
 mod by_index;
 

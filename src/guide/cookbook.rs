@@ -140,12 +140,22 @@
 //! # }
 //! ```
 //!
-//! With rayon, build one pool per rank inside the closure and run the loops in it:
+//! The feature `rayon` brings such threads along, so that one rank for each machine, or for each socket, is enough:
+//!
+//! * `job.pool()?` is the rank's own rayon pool, with a thread for each of its cores. `job.pool()?.install(|| ..)` runs parallel iterators
+//!   there. Any thread of the pool may get, put and accumulate.
+//! * `a.par_map(f)` and `a.par_zip_with(&b, f)` are `map` and `zip_with` with closures that are `Fn + Sync`; `part.par_blocks()` is a parallel
+//!   iterator over the blocks of a part.
+//! * `matmul`, `fill`, `scale`, sums of arrays, copies of one distribution, `dot`, sums and norms use the pool by themselves where parts are
+//!   large. Sums have the same bits for any number of threads; products may round differently.
 //!
 //! ```ignore
-//! let pool = rayon::ThreadPoolBuilder::new().num_threads(job.threads().get()).build().map_err(Error::other)?;
-//! a.owner_epoch(|mut part| pool.install(|| part.view_mut().par_mapv_inplace(f64::sqrt)))?;
+//! let pool = job.pool()?;
+//! a.owner_epoch(|mut part| pool.install(|| part.par_blocks().for_each(|(_, mut block)| block.mapv_inplace(f64::sqrt))))?;
 //! ```
+//!
+//! A pool ends with the body of its rank. In virtual time, and with one core for each rank, operations use the rank's own thread only. Do not
+//! hold a lock around a parallel loop whose threads take it too.
 //!
 //! # Write generic code
 //!

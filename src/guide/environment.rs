@@ -71,6 +71,8 @@
 //!   If another program takes the memory in between, the kernel's OOM killer may kill a rank, which ends the job.
 //! * An array that outlives its job keeps the adapter's descriptors open over `ib` and `ofi` until it is dropped. No page and, but for devices
 //!   of tests, no thread waits for it.
+//! * A rank with a pool of threads (the feature `rayon`), or with other threads of its own, finds no deadlocks: a thread may make the missing
+//!   call. `GA_TIMEOUT` ends such waits.
 //! * You can run more ranks than cores, but each wait then costs a context switch.
 //! * Over `mpi` a rank that computes answers others only if the MPI library provides `MPI_THREAD_MULTIPLE`. Otherwise rank 0 prints a
 //!   message, and a rank answers only in its own calls.

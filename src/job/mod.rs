@@ -105,7 +105,11 @@ impl AsRef<Group> for Job {
 impl Job {
     /// A rank over a conduit, on a machine whose ranks share so many cores.
     fn new(conduit: Arc<Conduit>, start: &launch::Start, cores: usize) -> Result<Self> {
-        let (state, scratch) = JobState::new(conduit.clone(), start.settings.timeout, start.memory, start.settings.stats)?;
+        // In virtual time a rank has one thread, however many ranks a machine has.
+        let together = if cfg!(feature = "rayon") && !conduit.has_virtual_time() { ranks_here(&conduit) } else { cores.max(1) };
+        let crew = ((cores / together).max(1), together <= start.settings.pins.len());
+        let (timeout, stats) = (start.settings.timeout, start.settings.stats);
+        let (state, scratch) = JobState::new(conduit.clone(), timeout, start.memory, stats, crew)?;
         start.wanted.start(&conduit);
         let inner = Arc::new(state);
         let world = Group::world(inner.clone(), scratch);
@@ -146,13 +150,11 @@ impl Job {
         (0..self.size()).filter(|&rank| self.inner.conduit().topology().node(rank) == node).collect()
     }
 
-    /// The number of cores per rank on this machine, at least one. Use it as the size of thread pools, such as rayon's.
+    /// The number of cores per rank on this machine, at least one. Use it as the size of thread pools; with the feature
+    /// `rayon`, `pool` of [`Group`] is such a pool.
     #[must_use]
     pub fn threads(&self) -> NonZero<usize> {
-        let conduit = self.inner.conduit();
-        let machine = conduit.topology().machine(self.rank());
-        let ranks = (0..self.size()).filter(|&rank| conduit.topology().machine(rank) == machine).count().max(1);
-        NonZero::new(self.cores / ranks).unwrap_or(NonZero::<usize>::MIN)
+        NonZero::new(self.cores / ranks_here(self.inner.conduit())).unwrap_or(NonZero::<usize>::MIN)
     }
 
     /// What the network of this job supports.
@@ -168,12 +170,20 @@ impl Job {
     }
 }
 
+/// The ranks of this rank's machine.
+fn ranks_here(conduit: &Conduit) -> usize {
+    conduit.topology().machine_ranks().len().max(1)
+}
+
 /// Bodies borrow their job, so this is the end of a body, whether it returned or unwound.
 impl Drop for Job {
     fn drop(&mut self) {
         let _ = record::stop();
         self.inner.engine.body_ended();
-        self.unfinished.take().into_iter().for_each(start::Unfinished::desert);
+        let unfinished = self.unfinished.take();
+        #[cfg(feature = "rayon")]
+        self.inner.end_pool(unfinished.is_none());
+        unfinished.into_iter().for_each(start::Unfinished::desert);
     }
 }
 

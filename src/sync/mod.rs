@@ -10,6 +10,7 @@
 //! | `agreement` | the barrier that carries a few words |
 //! | `collectives`, `lists`, `ops` | broadcast, reductions, gathers |
 //! | `state` | what all groups of a rank share |
+//! | `pool` | the threads of a rank |
 //! | `memory`, `reclaim` | blocks for the objects of a group |
 //! | `counts` | what a rank did to the memory of others |
 //! | `call`, `whereabouts` | what ranks are in; messages about late ones |
@@ -33,6 +34,8 @@ mod members;
 mod memory;
 mod nodes;
 pub mod ops;
+#[cfg(feature = "rayon")]
+mod pool;
 mod reclaim;
 mod scratch;
 mod signal;
@@ -47,6 +50,8 @@ pub use counts::{Tally, Traffic};
 pub(crate) use group::GroupInner;
 pub use group::{Group, Ranks};
 pub use lock::{LockGuard, Locks};
+#[cfg(feature = "rayon")]
+pub use pool::Pool;
 pub(crate) use scratch::Scratch;
 pub use signal::{Signal, SignalTarget};
 pub(crate) use state::JobState;

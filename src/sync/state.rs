@@ -8,6 +8,8 @@ use std::{
     },
 };
 
+#[cfg(feature = "rayon")]
+use super::pool::Workers;
 use super::{Scratch, counts::Counts, mail::Mail, members::Members, reclaim::LiveBlocks};
 use crate::{
     comm::{Conduit, engine::Engine},
@@ -37,6 +39,9 @@ pub(crate) struct JobState {
     /// A thread of this rank is creating something: offsets and numbers are given in the same order on all ranks only if creations
     /// of a rank come one after the other.
     creating: AtomicBool,
+    /// The threads of this rank.
+    #[cfg(feature = "rayon")]
+    pub(super) workers: Workers,
 }
 
 impl JobState {
@@ -47,6 +52,7 @@ impl JobState {
         timeout: Option<f64>,
         memory_limit: Option<u64>,
         counted: bool,
+        #[cfg_attr(not(feature = "rayon"), allow(unused_variables))] (threads, pinned): (usize, bool),
     ) -> Result<(Self, usize)> {
         let mut heap = Heap::new(conduit.segment_len(), conduit.capabilities().granule);
         let full = |asked: usize| {
@@ -81,6 +87,8 @@ impl JobState {
             memory_limit,
             counts: counted.then(Counts::default),
             creating: AtomicBool::new(false),
+            #[cfg(feature = "rayon")]
+            workers: Workers::new(threads, pinned),
         };
         Ok((state, scratch))
     }
@@ -102,6 +110,18 @@ impl JobState {
             return Err(Error::Busy { operation: operation.into(), rank: self.engine.rank() });
         }
         Ok(Creating(&self.creating))
+    }
+
+    /// What `pool` does by several threads.
+    #[cfg(not(feature = "rayon"))]
+    pub(crate) fn share<R: Send>(&self, count: usize, work: impl Fn(usize) -> R + Send + Sync) -> Vec<R> {
+        (0..count).map(work).collect()
+    }
+
+    /// See `pool`.
+    #[cfg(not(feature = "rayon"))]
+    pub(crate) fn sharers(&self) -> usize {
+        1
     }
 
     pub(crate) fn heap(&self) -> MutexGuard<'_, Heap> {

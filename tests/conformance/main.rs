@@ -10,6 +10,8 @@ mod groups;
 mod memory;
 mod messages;
 mod patches;
+#[cfg(feature = "rayon")]
+mod pools;
 #[path = "../random/mod.rs"]
 mod random;
 #[path = "../runner/mod.rs"]
@@ -122,6 +124,8 @@ const TOPICS: &[(&str, Topic)] = &[
     ("memory_of_many_dropped_groups_is_free_again", memory::of_many_groups),
     ("trimming_keeps_what_arrays_hold", memory::trimmed),
     ("a_limit_of_memory_is_an_error", memory::limit),
+    #[cfg(feature = "rayon")]
+    ("threads_of_a_rank", pools::parallel),
 ];
 
 /// What the standard tier runs where members of a node are not consecutive.

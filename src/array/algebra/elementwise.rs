@@ -161,8 +161,7 @@ impl<T: Element, D: Dimension, S: Dimension> Operand<'_, T, D, S> {
     pub(super) fn fill(&self, value: T) -> Result<()> {
         const OPERATION: &str = "fill";
         let section = self.array.enter(OPERATION, &[self.fingerprint()], Elements::Own)?;
-        let part = self.array.own_part();
-        self.own_runs(1, |run| part.slice(run).fill(value));
+        self.share_own_runs(1, self.thread_share(), |run| self.array.own_part().slice(run).fill(value));
         section.leave(Ok(()))
     }
 
@@ -379,8 +378,7 @@ impl<T: Additive, D: Dimension, S: Dimension> Operand<'_, T, D, S> {
     pub(super) fn scale(&self, alpha: T::Scale) -> Result<()> {
         const OPERATION: &str = "scale";
         let section = self.array.enter(OPERATION, &[self.fingerprint()], Elements::Own)?;
-        let part = self.array.own_part();
-        self.own_runs(2, |run| part.slice(run).scale(alpha));
+        self.share_own_runs(2, self.thread_share(), |run| self.array.own_part().slice(run).scale(alpha));
         section.leave(Ok(()))
     }
 
@@ -399,9 +397,10 @@ impl<T: Additive, D: Dimension, S: Dimension> Operand<'_, T, D, S> {
         self.check_operand(OPERATION, &x)?;
         self.check_operand(OPERATION, &y)?;
         let section = self.array.enter(OPERATION, &[self.fingerprint(), x.fingerprint(), y.fingerprint()], Elements::Own)?;
-        let own = self.array.own_part();
-        own.axpby(alpha, &x.array.own_part(), beta, &y.array.own_part());
-        self.array.streamed::<T>(3 * own.len());
+        self.share_own_runs(3, self.thread_share(), |run| {
+            let [own, x, y] = [self.array.own_part(), x.array.own_part(), y.array.own_part()].map(|part| part.slice(run.clone()));
+            own.axpby(alpha, &x, beta, &y);
+        });
         section.leave(Ok(()))
     }
 
@@ -426,9 +425,10 @@ impl<T: Additive, D: Dimension, S: Dimension> Operand<'_, T, D, S> {
         self.check_operand(operation, &x)?;
         // As `zip` does: members may have other factors.
         let section = self.array.enter(operation, &[self.fingerprint(), x.fingerprint(), 0], Elements::Own)?;
-        let own = self.array.own_part();
-        own.axpby(alpha, &x.array.own_part(), beta, &own);
-        self.array.streamed::<T>(3 * own.len());
+        self.share_own_runs(3, self.thread_share(), |run| {
+            let [own, x] = [self.array.own_part(), x.array.own_part()].map(|part| part.slice(run.clone()));
+            own.axpby(alpha, &x, beta, &own);
+        });
         section.leave(Ok(()))
     }
 }

@@ -3,6 +3,7 @@
 //! | file | contents |
 //! |---|---|
 //! | `elementwise` | fill, scale, map, αx + βy, products |
+//! | `parallel` | the same by several threads |
 //! | `patch`, `patch_mut`, `operand` | patches as operands and results |
 //! | `copy`, `transpose`, `reshape` | copies of any distribution |
 //! | `reduce`, `select`, `sum_axis` | sums, norms, products, extremes |
@@ -28,6 +29,12 @@
 //! No epoch is open, because the handles are borrowed. If other ranks write meanwhile, the result is unspecified, but no access is
 //! undefined: all go through [`Part`](crate::memory::part::Part) or private buffers of [`BUFFER`] bytes.
 //!
+//! # Threads
+//!
+//! With the feature `rayon` a rank of several cores divides its part among the threads of its pool: `fill`, `scale`, sums of arrays,
+//! copies of one distribution, `dot`, sums and norms of whole arrays. The pieces have fixed bounds, with and without the feature, so that
+//! results have the same bits for any number of threads.
+//!
 //! # Virtual time
 //!
 //! Each member declares the bytes that it reads and writes ([`GlobalArray::streamed`]), but no arithmetic, which is faster than memory.
@@ -40,6 +47,8 @@ mod patch_mut;
 mod operand;
 
 mod elementwise;
+#[cfg(feature = "rayon")]
+mod parallel;
 
 mod copy;
 mod reshape;

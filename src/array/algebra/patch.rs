@@ -225,7 +225,7 @@ impl<T: Element, D: Dimension, S: Dimension> PatchRef<'_, T, D, S> {
     where
         T: Additive,
     {
-        located(move || self.resolve("sum")?.map_reduce(T::ZERO, |x| x, ops::sum))
+        located(move || self.resolve("sum")?.share_map_reduce(T::ZERO, |x| x, ops::sum))
     }
 
     /// The smallest element and its index; see [`GlobalArray::argmin`]. Collective.

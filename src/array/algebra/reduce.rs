@@ -1,10 +1,15 @@
 //! Reductions. Each member reduces its own elements in a fixed order, then the group combines the values (`sync::collectives`). So equal
-//! calls give equal bits, but another distribution may round differently.
+//! calls give equal bits, with any number of threads, but another distribution may round differently.
+
+use std::ops::Range;
 
 use ndarray::{Dimension, IntoDimension, Ix1, Ix2};
 use num_traits::{Float, NumCast, ToPrimitive};
 
-use super::{Elements, IntoOperand, Operand, buffer_elements, walk::index_of};
+use super::{
+    Elements, IntoOperand, Operand, buffer_elements,
+    walk::{cut, index_of, piece_elements},
+};
 use crate::{
     array::GlobalArray,
     calls::located,
@@ -90,6 +95,16 @@ impl<T: Element, D: Dimension, S: Dimension> Operand<'_, T, D, S> {
         self.reduce_by("reduce", &[self.fingerprint()], Elements::Own, || Ok(self.fold_own(neutral, f, &op)), &op)
     }
 
+    /// The same for closures of the crate.
+    pub(super) fn share_map_reduce<U: Element>(
+        &self,
+        neutral: U,
+        f: impl Fn(T) -> U + Send + Sync,
+        op: impl Fn(U, U) -> U + Send + Sync,
+    ) -> Result<U> {
+        self.reduce_by("reduce", &[self.fingerprint()], Elements::Own, || Ok(self.share_fold_own(neutral, f, &op)), &op)
+    }
+
     pub(super) fn map_reduce_indexed<U: Element>(
         &self,
         neutral: U,
@@ -110,14 +125,14 @@ impl<T: Element, D: Dimension, S: Dimension> Operand<'_, T, D, S> {
     where
         T: Number,
     {
-        self.map_reduce(T::Real::ZERO, T::magnitude, ops::max_nan)
+        self.share_map_reduce(T::Real::ZERO, T::magnitude, ops::max_nan)
     }
 
     pub(super) fn norm_frobenius(&self) -> Result<T::Real>
     where
         T: Number,
     {
-        Ok(real(self.map_reduce(0.0, |x| wide(x).powi(2), |a, b| a + b)?.sqrt()))
+        Ok(real(self.share_map_reduce(0.0, |x| wide(x).powi(2), |a, b| a + b)?.sqrt()))
     }
 
     /// Syncs, the value of what this rank owns, and the members' values combined.
@@ -134,30 +149,45 @@ impl<T: Element, D: Dimension, S: Dimension> Operand<'_, T, D, S> {
         self.array.group.all_reduce_one(value, op)
     }
 
-    /// Element `i` of what this rank reads at a time goes to lane `i % LANES`; then the lanes are combined. Of a whole array that is its
-    /// part, or with ghost cells each run of its elements; of a patch a box.
+    /// In a piece, element `i` of what is read at a time goes to lane `i % LANES`; then the lanes are combined, and the pieces in their order. A
+    /// whole array is this rank's part, or with ghost cells the runs of its elements, in pieces of fixed length. Of a patch there is one
+    /// piece, which is read box by box.
     fn fold_own<U: Copy>(&self, neutral: U, f: impl Fn(T) -> U, op: impl Fn(U, U) -> U) -> U {
-        let mut lanes = [neutral; LANES];
-        let mut fold = |values: &[T]| {
-            let (rows, rest) = values.as_chunks::<LANES>();
-            for row in rows {
-                lanes.iter_mut().zip(row).for_each(|(lane, &x)| *lane = op(*lane, f(x)));
-            }
-            lanes.iter_mut().zip(rest).for_each(|(lane, &x)| *lane = op(*lane, f(x)));
-        };
         if self.is_whole() {
-            let part = self.array.own_part();
-            let most = buffer_elements::<T>().next_multiple_of(LANES);
-            let mut buffer = vec![T::zeroed(); most.min(part.len())];
+            let mut value = neutral;
             self.own_runs(1, |run| {
-                for at in run.clone().step_by(most) {
-                    let values = &mut buffer[..most.min(run.end - at)];
-                    part.read_slice(at, values);
-                    fold(values);
-                }
+                value = cut(run, piece_elements::<T>())
+                    .fold(value, |value, piece| op(value, self.fold_piece(piece, neutral, &f, &op)));
             });
-        } else {
-            self.read_boxes(|_, values| fold(values.as_slice_memory_order().unwrap_or_default()));
+            return value;
+        }
+        let mut lanes = [neutral; LANES];
+        self.read_boxes(|_, values| fold_into(&mut lanes, values.as_slice_memory_order().unwrap_or_default(), &f, &op));
+        lanes.into_iter().reduce(op).unwrap_or(neutral)
+    }
+
+    /// The same by several threads, with the same result.
+    fn share_fold_own<U: Copy + Send + Sync>(
+        &self,
+        neutral: U,
+        f: impl Fn(T) -> U + Send + Sync,
+        op: impl Fn(U, U) -> U + Send + Sync,
+    ) -> U {
+        if !self.is_whole() {
+            return self.fold_own(neutral, f, op);
+        }
+        let pieces = self.share_own_runs(1, piece_elements::<T>(), |piece| self.fold_piece(piece, neutral, &f, &op));
+        pieces.into_iter().fold(neutral, op)
+    }
+
+    fn fold_piece<U: Copy>(&self, piece: Range<usize>, neutral: U, f: &impl Fn(T) -> U, op: &impl Fn(U, U) -> U) -> U {
+        let (part, mut lanes) = (self.array.own_part(), [neutral; LANES]);
+        let most = buffer_elements::<T>().next_multiple_of(LANES);
+        let mut buffer = vec![T::zeroed(); most.min(piece.len())];
+        for run in cut(piece, most) {
+            let values = &mut buffer[..run.len()];
+            part.read_slice(run.start, values);
+            fold_into(&mut lanes, values, f, op);
         }
         lanes.into_iter().reduce(op).unwrap_or(neutral)
     }
@@ -171,9 +201,11 @@ impl<T: Element, D: Dimension, S: Dimension> Operand<'_, T, D, S> {
         self.check_operand(OPERATION, other)?;
         let own = || {
             if self.matches(other) {
-                let part = self.array.own_part();
-                self.array.streamed::<T>(2 * part.len());
-                return Ok(part.dot(&other.array.own_part()));
+                let pieces = self.share_own_runs(2, piece_elements::<T>(), |run| {
+                    let [own, other] = [self.array.own_part(), other.array.own_part()].map(|part| part.slice(run.clone()));
+                    own.dot(&other)
+                });
+                return Ok(pieces.into_iter().fold(T::ZERO, T::plus));
             }
             let mut sum = T::ZERO;
             self.own_stretches(self, Some(other), 0, |_, xs, ys| {
@@ -193,7 +225,7 @@ impl<T: Additive, D: Dimension> GlobalArray<T, D> {
     /// Same as [`fill`](Self::fill).
     #[track_caller]
     pub fn sum(&self) -> Result<T> {
-        located(move || self.map_reduce(T::ZERO, |x| x, ops::sum))
+        located(move || self.all().share_map_reduce(T::ZERO, |x| x, ops::sum))
     }
 }
 
@@ -236,6 +268,15 @@ impl<T: Number, D: Dimension> GlobalArray<T, D> {
     pub fn norm_frobenius(&self) -> Result<T::Real> {
         located(move || self.all().norm_frobenius())
     }
+}
+
+/// Combines values with lanes, each with that of its place.
+fn fold_into<T: Copy, U: Copy>(lanes: &mut [U; LANES], values: &[T], f: &impl Fn(T) -> U, op: &impl Fn(U, U) -> U) {
+    let (rows, rest) = values.as_chunks::<LANES>();
+    for row in rows {
+        lanes.iter_mut().zip(row).for_each(|(lane, &x)| *lane = op(*lane, f(x)));
+    }
+    lanes.iter_mut().zip(rest).for_each(|(lane, &x)| *lane = op(*lane, f(x)));
 }
 
 /// The axes of what has [`norm_1`](GlobalArray::norm_1): those of vectors and of matrices.
@@ -284,7 +325,7 @@ impl<T: Number, D: VectorOrMatrix> GlobalArray<T, D> {
 impl<T: Number, D: VectorOrMatrix, S: Dimension> Operand<'_, T, D, S> {
     pub(super) fn norm_1(&self) -> Result<T::Real> {
         if D::NDIM == Some(1) {
-            return Ok(real(self.map_reduce(0.0, wide, |a, b| a + b)?));
+            return Ok(real(self.share_map_reduce(0.0, wide, |a, b| a + b)?));
         }
         self.largest_sum("norm_1", 1)
     }

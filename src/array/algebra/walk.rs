@@ -66,6 +66,24 @@ impl<T: Element, D: Dimension, S: Dimension> Operand<'_, T, D, S> {
         array.streamed::<T>(passes * elements);
     }
 
+    /// As [`own_runs`](Self::own_runs), in ranges of at most `most` elements, of which several threads may have some at once.
+    pub(super) fn share_own_runs<R: Send>(
+        &self,
+        passes: usize,
+        most: usize,
+        f: impl Fn(Range<usize>) -> R + Send + Sync,
+    ) -> Vec<R> {
+        let mut pieces = Vec::new();
+        self.own_runs(passes, |run| pieces.extend(cut(run, most)));
+        self.array.group.inner.job.share(pieces.len(), |at| f(pieces[at].clone()))
+    }
+
+    /// Elements of the share of each thread of a large part. Kernels write long ranges past the caches, so there is one for each thread.
+    pub(super) fn thread_share(&self) -> usize {
+        let (len, least) = (self.array.own_part().len(), piece_elements::<T>());
+        if len > least { len.div_ceil(self.array.group.inner.job.sharers()).max(least) } else { least }
+    }
+
     /// Calls `f` with this rank's pieces, cut so that no box has more elements than `edges` allow; returns the number of
     /// elements.
     pub(super) fn own_boxes(&self, edges: impl Fn(&D) -> D, mut f: impl FnMut(&Piece<D>) -> Result<()>) -> Result<usize> {
@@ -184,6 +202,21 @@ impl<T: Element, D: Dimension, S: Dimension> Operand<'_, T, D, S> {
         self.array.streamed::<T>(passes * elements);
         Ok(())
     }
+}
+
+/// Bytes of what a thread takes at a time: some tens of microseconds of work in memory, beside which handing it over costs nothing. Parts
+/// of fewer bytes are the work of one thread. The bounds of these pieces are also those of partial sums.
+const PIECE: usize = 256 << 10;
+
+/// Elements of a piece.
+pub(super) const fn piece_elements<T>() -> usize {
+    let bytes = if size_of::<T>() == 0 { 1 } else { size_of::<T>() };
+    if bytes > PIECE { 1 } else { PIECE / bytes }
+}
+
+/// A range in pieces of at most `most`.
+pub(super) fn cut(range: Range<usize>, most: usize) -> impl Iterator<Item = Range<usize>> {
+    range.clone().step_by(most).map(move |start| start..range.end.min(start + most))
 }
 
 /// Positions of an operand that this rank owns.

@@ -26,6 +26,10 @@
 //! read memory that changes. Where all memory is mapped there are no panels: the kernel packs blocks that fit the second cache at once,
 //! so a factor passes through memory once. A BLAS packs by itself, so it always gets panels.
 //!
+//! With the feature `rayon` a rank of several cores divides its matrix into about square rectangles, one for each thread of its pool. A
+//! thread works on its rectangle as a rank of one core does on its part: it fetches by itself, and no thread waits for another one.
+//! What a rank keeps for panels is divided too. The tiles of a tiled array are the work of one thread.
+//!
 //! # Source
 //! M. Krishnan, J. Nieplocha: SRUMMA: a matrix multiplication algorithm suitable for clusters and scalable shared memory systems, IPDPS
 //! 2004. We omit its overlap of a get with the previous multiplication, which mapped memory does not need.
@@ -41,7 +45,7 @@ mod views;
 
 use std::ops::Range;
 
-use ndarray::{Dimension, Ix2, s};
+use ndarray::{ArrayViewMut2, Axis, Dimension, Ix2, s};
 
 use self::{
     panels::{Mapped, Panel, Side},
@@ -50,6 +54,7 @@ use self::{
 use super::{GlobalArray, IntoOperand, OwnedPartMut, PatchMut, PatchRef, algebra::Operand};
 use crate::{
     calls::located,
+    comm::kit::mutex::Mutex,
     error::{Error, Result},
     index::Patch,
     sync::{Op, call::Doing, fingerprint},
@@ -67,6 +72,9 @@ const NONE: &str = "none";
 /// Bytes of one rank's panels of A and B together, which stay with the thread for its next product.
 const PANEL_BYTES: usize = 64 << 20;
 
+/// Multiplications from which the threads of a rank divide a product: some tenths of a millisecond.
+const SHARED: usize = 1 << 22;
+
 /// Elements along k of a panel at least, if the factors have them: below, the kernel reads and writes C too often.
 const LEAST_DEPTH: usize = 512;
 
@@ -76,6 +84,7 @@ impl<T: Matmul> GlobalArray<T, Ix2> {
     ///
     /// `a` and `b` are arrays, transposed arrays ([`t`](Self::t)) or patches ([`at`](Self::at)), of any distribution over the same
     /// group. If `beta` is zero, the old contents are not read; if `alpha` is zero, the factors are not read.
+    /// With the feature `rayon` the threads of a rank share the work; another number of threads may round differently.
     /// Starts and ends with a sync: it sees everything that was put into `a`, `b` and `self` before, and on return all three may be
     /// used immediately. Integers wrap.
     ///
@@ -212,32 +221,72 @@ impl<T: Matmul, R: Dimension, Q: Dimension> Product<'_, T, R, Q> {
             span::for_each_matrix(own, [rows, columns], [0..m, 0..n], |c, _, _| views::scale(c, self.beta));
             return Ok(());
         }
-        let is_mapped = self.a.array.group.inner.mapped && !own.distribution().is_tiled();
-        if let Some(by_blocks) = T::BY_BLOCKS.filter(|_| is_mapped && !by_blas) {
-            let depth = self.depth;
-            let a = Mapped { factor: &self.a, span: rows, side: Side::Rows, depth };
-            let b = Mapped { factor: &self.b, span: columns, side: Side::Columns, depth };
-            let mut outcome = Ok(());
-            span::for_each_matrix(own, [rows, columns], [0..m, 0..n], |c, _, _| {
-                outcome = by_blocks(c, self.alpha, &a, &b, self.beta);
+        if own.distribution().is_tiled() {
+            return self.by_panels([rows, columns], [0..m, 0..n], (turn, by_blas, 1), &mut |place, multiply| {
+                span::for_each_matrix(own, [rows, columns], place, multiply);
             });
-            return outcome;
         }
-        let Tiles { m: tile_m, n: tile_n, depth } = Tiles::new::<T>([m, n, self.depth], by_blas);
+        let job = &*self.a.array.group.inner.job;
+        let threads = if m.saturating_mul(n).saturating_mul(self.depth) < SHARED { 1 } else { job.sharers() };
+        let mut outcome = Ok(());
+        span::for_each_matrix(own, [rows, columns], [0..m, 0..n], |c, _, _| {
+            let rectangles = rectangles(c, threads);
+            outcome = job
+                .share(rectangles.len(), |at| {
+                    let Some((c, place)) = rectangles[at].lock().take() else { return Ok(()) };
+                    self.rectangle(c, [rows, columns], place, (turn, by_blas, threads))
+                })
+                .into_iter()
+                .collect();
+        });
+        outcome
+    }
+
+    /// The same for a dense rectangle of C, given by elements of two spans. One of `threads` threads does it.
+    fn rectangle(
+        &self,
+        mut c: ArrayViewMut2<'_, T>,
+        [rows, columns]: [&Span; 2],
+        [i, j]: [Range<usize>; 2],
+        (turn, by_blas, threads): (f64, bool, usize),
+    ) -> Result<()> {
+        if let Some(by_blocks) = T::BY_BLOCKS.filter(|_| self.a.array.group.inner.mapped && !by_blas) {
+            let depth = self.depth;
+            let a = Mapped { factor: &self.a, span: rows, part: i, side: Side::Rows, depth };
+            let b = Mapped { factor: &self.b, span: columns, part: j, side: Side::Columns, depth };
+            return by_blocks(c, self.alpha, &a, &b, self.beta);
+        }
+        let (first_i, first_j) = (i.start, j.start);
+        self.by_panels([rows, columns], [i, j], (turn, by_blas, threads), &mut |[i, j], multiply| {
+            let place = s![i.start - first_i..i.end - first_i, j.start - first_j..j.end - first_j];
+            multiply(c.slice_mut(place), 0..i.len(), 0..j.len());
+        })
+    }
+
+    /// The same by panels. `on` calls a function with the matrices that make up a tile of C, and the place of each in the tile.
+    fn by_panels(
+        &self,
+        [rows, columns]: [&Span; 2],
+        [all_i, all_j]: [Range<usize>; 2],
+        (turn, by_blas, threads): (f64, bool, usize),
+        on: OnTile<'_, T>,
+    ) -> Result<()> {
+        let (m, n) = (all_i.len(), all_j.len());
+        let Tiles { m: tile_m, n: tile_n, depth } = Tiles::new::<T>([m, n, self.depth], by_blas, threads);
         let blocks = self.depth.div_ceil(depth);
         let first = (turn * blocks as f64) as usize;
         panels::with((tile_m + tile_n) * depth, |memory: &mut [T]| {
             let (memory_a, memory_b) = memory.split_at_mut(tile_m * depth);
-            for i in tiles(m, tile_m) {
+            for i in tiles(&all_i, tile_m) {
                 for step in 0..blocks {
                     let at = (first + step) % blocks * depth;
                     let k = at..self.depth.min(at + depth);
                     let beta = if step == 0 { self.beta } else { T::ONE };
                     let a = Panel::rows(&self.a, rows.cut(&i), i.len(), &k, memory_a)?;
-                    for j in tiles(n, tile_n) {
+                    for j in tiles(&all_j, tile_n) {
                         let b = Panel::columns(&self.b, columns.cut(&j), j.len(), &k, memory_b)?;
                         let (a, b) = (a.view(), b.view());
-                        span::for_each_matrix(own, [rows, columns], [i.clone(), j.clone()], |c, rows, columns| {
+                        on([i.clone(), j.clone()], &mut |c, rows, columns| {
                             T::multiply(c, self.alpha, a.slice(s![rows, ..]), b.slice(s![.., columns]), beta);
                         });
                         self.work(i.len(), j.len(), k.len());
@@ -255,6 +304,37 @@ impl<T: Matmul, R: Dimension, Q: Dimension> Product<'_, T, R, Q> {
     }
 }
 
+/// Multiplies into a matrix, which has some rows and columns of a tile of C.
+type OnMatrix<'m, T> = &'m mut dyn FnMut(ArrayViewMut2<'_, T>, Range<usize>, Range<usize>);
+
+/// Calls that with the matrices that make up a tile.
+type OnTile<'m, T> = &'m mut dyn FnMut([Range<usize>; 2], OnMatrix<'_, T>);
+
+/// A rectangle of a matrix, with its rows and columns, for the thread that takes it.
+type Taken<'c, T> = Mutex<Option<(ArrayViewMut2<'c, T>, [Range<usize>; 2])>>;
+
+/// A matrix in as many rectangles as there are threads, about square: then the panels of all are smallest.
+fn rectangles<T>(c: ArrayViewMut2<'_, T>, threads: usize) -> Vec<Taken<'_, T>> {
+    let (m, n) = c.dim();
+    let edges = |down: usize| m.div_ceil(down) + n.div_ceil(threads / down);
+    let down = (1..=threads).filter(|down| threads.is_multiple_of(*down)).min_by_key(|down| edges(*down)).unwrap_or(1);
+    let (tile_m, tile_n) = (m.div_ceil(down).max(1), n.div_ceil(threads / down).max(1));
+    let (mut rectangles, mut below, mut i) = (Vec::new(), c, 0);
+    while i < m {
+        let height = tile_m.min(m - i);
+        let (mut right, next) = below.split_at(Axis(0), height);
+        let mut j = 0;
+        while j < n {
+            let width = tile_n.min(n - j);
+            let (rectangle, next) = right.split_at(Axis(1), width);
+            rectangles.push(Mutex::new(Some((rectangle, [i..i + height, j..j + width]))));
+            (right, j) = (next, j + width);
+        }
+        (below, i) = (next, i + height);
+    }
+    rectangles
+}
+
 /// Edges of the tiles of C and depth of the panels.
 struct Tiles {
     m: usize,
@@ -263,8 +343,8 @@ struct Tiles {
 }
 
 impl Tiles {
-    fn new<T>([m, n, k]: [usize; 3], by_blas: bool) -> Self {
-        let elements = PANEL_BYTES / size_of::<T>().max(1);
+    fn new<T>([m, n, k]: [usize; 3], by_blas: bool, threads: usize) -> Self {
+        let elements = PANEL_BYTES / threads / size_of::<T>().max(1);
         // A BLAS reads panels once more to pack them: those that are not deep are in the last cache then.
         let depth = even(k, if by_blas { LEAST_DEPTH } else { (elements / (m + n)).max(LEAST_DEPTH) });
         // Both panels fit; the shorter one may keep its edge whole if it leaves half to the other.
@@ -280,29 +360,72 @@ fn even(len: usize, most: usize) -> usize {
     len.div_ceil(len.div_ceil(most.max(1)).max(1)).max(1)
 }
 
-fn tiles(len: usize, tile: usize) -> impl Iterator<Item = Range<usize>> {
-    let tile = even(len, tile);
-    (0..len).step_by(tile).map(move |start| start..len.min(start + tile))
+fn tiles(all: &Range<usize>, tile: usize) -> impl Iterator<Item = Range<usize>> + use<> {
+    let (tile, all) = (even(all.len(), tile), all.clone());
+    all.clone().step_by(tile).map(move |start| start..all.end.min(start + tile))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ndarray::Array2;
 
     #[test]
     fn tiles_cover_once_and_fit() {
         for len in [0, 1, 5, 512, 1000] {
             for tile in [1, 7, 512] {
-                let all: Vec<usize> = tiles(len, tile).inspect(|range| assert!(range.len() <= tile)).flatten().collect();
+                let all: Vec<usize> = tiles(&(0..len), tile).inspect(|range| assert!(range.len() <= tile)).flatten().collect();
                 assert!(all.iter().copied().eq(0..len), "{len} by {tile}");
             }
         }
         for (m, n, k) in [(1, 1, 1), (1, 1, 1 << 40), (1 << 30, 3, 9), (3, 1 << 30, 600), (1 << 20, 1 << 20, 1 << 20)] {
-            for by_blas in [false, true] {
-                let Tiles { m: tile_m, n: tile_n, depth } = Tiles::new::<f64>([m, n, k], by_blas);
+            for (by_blas, threads) in [(false, 1), (true, 1), (false, 64), (true, 64)] {
+                let Tiles { m: tile_m, n: tile_n, depth } = Tiles::new::<f64>([m, n, k], by_blas, threads);
                 assert!((1..=m).contains(&tile_m) && (1..=n).contains(&tile_n) && (1..=k).contains(&depth));
-                assert!((tile_m + tile_n) * depth * 8 <= PANEL_BYTES, "{m} x {n} x {k}: {tile_m} x {tile_n} x {depth}");
+                let bytes = (tile_m + tile_n) * depth * 8;
+                assert!(bytes <= PANEL_BYTES / threads, "{m} x {n} x {k}: {tile_m} x {tile_n} x {depth}");
             }
+        }
+    }
+
+    #[test]
+    fn rectangles_cover_a_matrix_once() {
+        for (m, n) in [(1, 1), (1, 9), (40, 3), (17, 23), (0, 3), (3, 0)] {
+            for threads in [1, 2, 3, 4, 6, 64] {
+                let mut c = Array2::<u8>::zeros((m, n));
+                let all = rectangles(c.view_mut(), threads);
+                assert!(all.len() <= threads);
+                for taken in all {
+                    let (mut rectangle, [i, j]) = taken.lock().take().unwrap();
+                    assert_eq!(rectangle.dim(), (i.len(), j.len()));
+                    rectangle.mapv_inplace(|n| n + 1);
+                }
+                assert!(c.iter().all(|n| *n == 1), "{m} x {n}, {threads} threads");
+            }
+        }
+    }
+
+    /// Large enough for several threads. Small whole numbers, so that every sum is exact.
+    #[test]
+    fn threads_of_a_rank_divide_a_product() {
+        let (m, n, k) = (171, 203, 160);
+        let number = |i: usize, j: usize| ((i * 7 + j * 5) % 11) as f64 - 5.0;
+        let a = Array2::from_shape_fn((m, k), |(i, p)| number(i, p));
+        let b = Array2::from_shape_fn((k, n), |(p, j)| number(j, p));
+        let expected = 2.0 * a.dot(&b) - 1.0;
+        for (network, ranks) in [("threads", 1), ("threads", 2), ("threads:unmapped", 2)] {
+            let product = |job: &crate::Job| {
+                let a = GlobalArray::from_fn(job, [k, m], |(p, i)| number(i, p))?;
+                let b = GlobalArray::from_fn(job, [k, n], |(p, j)| number(j, p))?;
+                let c = || GlobalArray::<f64, Ix2>::builder(job, [m, n]).fill(1.0);
+                for mut c in [c().create()?, c().block_cyclic([16, 9]).create()?, c().tiled([40, 40]).create()?] {
+                    c.matmul(2.0, a.t(), &b, -1.0)?;
+                    assert_eq!(c.get(..)?, expected);
+                    job.sync()?;
+                }
+                Ok::<(), Error>(())
+            };
+            crate::Launch::new().ranks(ranks).network(network).run(product).unwrap();
         }
     }
 }

@@ -83,8 +83,9 @@ impl<'m, T: Element> Panel<'m, T> {
 /// A copy of a whole panel would pass through the caches once more.
 pub(super) struct Mapped<'a, T, S> {
     pub(super) factor: &'a Operand<'a, T, Ix2, S>,
-    /// Its rows, or its columns, that are multiplied; the others are all of the sum.
+    /// Elements of a span: its rows, or its columns, that are multiplied; the others are all of the sum.
     pub(super) span: &'a Span,
+    pub(super) part: Range<usize>,
     pub(super) side: Side,
     pub(super) depth: usize,
 }
@@ -102,8 +103,8 @@ const COPIED_BYTES: usize = 64 << 10;
 impl<T: Element, S: Dimension> Factor<T> for Mapped<'_, T, S> {
     fn shape(&self) -> [usize; 2] {
         match self.side {
-            Side::Rows => [self.span.len(), self.depth],
-            Side::Columns => [self.depth, self.span.len()],
+            Side::Rows => [self.part.len(), self.depth],
+            Side::Columns => [self.depth, self.part.len()],
         }
     }
 
@@ -112,9 +113,10 @@ impl<T: Element, S: Dimension> Factor<T> for Mapped<'_, T, S> {
     }
 
     fn block<'m>(&'m self, [rows, columns]: [Range<usize>; 2], memory: &'m mut [T]) -> Result<ArrayView2<'m, T>> {
+        let part = |own: &Range<usize>| self.part.start + own.start..self.part.start + own.end;
         let panel = match self.side {
-            Side::Rows => Panel::rows(self.factor, self.span.cut(&rows), rows.len(), &columns, memory),
-            Side::Columns => Panel::columns(self.factor, self.span.cut(&columns), columns.len(), &rows, memory),
+            Side::Rows => Panel::rows(self.factor, self.span.cut(&part(&rows)), rows.len(), &columns, memory),
+            Side::Columns => Panel::columns(self.factor, self.span.cut(&part(&columns)), columns.len(), &rows, memory),
         };
         panel.map(|panel| panel.0)
     }

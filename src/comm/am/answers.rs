@@ -94,6 +94,13 @@ impl<W: Wire> Answers for Am<W> {
         self.answer_in(self.try_endpoint())
     }
 
+    fn answer_once(&self) -> bool {
+        let Some(mut endpoint) = self.try_endpoint() else { return false };
+        let before = endpoint.found;
+        self.look(&mut endpoint, true, true);
+        endpoint.found != before
+    }
+
     fn sleep(&self, limit: Duration) -> bool {
         let sleeper = self.sleeper.as_ref().filter(|_| !self.is_closed() && !self.fabric.is_inherited());
         let Some(sleeper) = sleeper.and_then(Mutex::try_lock) else { return false };
@@ -120,5 +127,42 @@ impl<W: Wire> Answers for Am<W> {
 
     fn beat(&self, elapsed: Duration) -> bool {
         self.beat_once(elapsed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::comm::{
+        Conduit, Topology,
+        am::packets::Packets,
+        engine::{Engine, Label},
+        node::{Fabric, Member},
+    };
+
+    /// The thread of rank 1 waits for a pool of threads, all of which wait as rank 0. There is no helper here.
+    #[test]
+    fn who_waits_answers_for_other_ranks_of_the_process() {
+        for crowded in [false, true] {
+            let fabric = Arc::new(Fabric::new(2, 1 << 20, false).expect("memory for two ranks"));
+            let [(conduit, _), (_other, answers)] = [0, 1].map(|rank| {
+                let topology = Topology::one_machine(rank, 2).with_hidden_memory();
+                let member = Member::new(fabric.clone(), topology.clone(), if crowded { 1 } else { 2 }, None);
+                let am = Arc::new(Am::new(Packets::new(fabric.clone(), topology), &member, true, true, None));
+                let conduit = Conduit::with_network(member, am.clone());
+                conduit.commit(0..1 << 16).expect("memory of a rank");
+                (conduit, am as Arc<dyn Answers>)
+            });
+            fabric.answered_by(&answers);
+            let engine = Engine::new(Arc::new(conduit), Some(20.0));
+            let mut read = [1_u8; 5000];
+            for round in 0..3 {
+                engine.put_slice(1, 0, &[round; 5000], &Label::new("a", "put")).unwrap();
+                engine.get_slices([(1, 0, &mut read[..])].into_iter(), &Label::new("a", "get")).unwrap();
+                assert_eq!(read, [round; 5000]);
+            }
+        }
     }
 }

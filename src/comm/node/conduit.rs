@@ -360,6 +360,11 @@ impl Conduit {
         }
     }
 
+    /// Returns true if time is virtual: only the rank's own thread has a place in it.
+    pub(crate) fn has_virtual_time(&self) -> bool {
+        self.time.is_some()
+    }
+
     /// Returns true if programs are to leave out what they compute, and arrays may go without contents.
     pub(crate) fn skips(&self) -> bool {
         self.time.as_ref().is_some_and(|time| time.skips())

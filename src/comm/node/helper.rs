@@ -43,7 +43,7 @@ const SHORTEST: Duration = Duration::from_micros(50);
 const LONGEST: Duration = Duration::from_micros(500);
 /// Longest sleep while the rank's own thread looks, which it does if it did [`RECENTLY`] whenever this one wakes.
 const ASLEEP: Duration = Duration::from_millis(2);
-const RECENTLY: Duration = Duration::from_micros(100);
+pub(super) const RECENTLY: Duration = Duration::from_micros(100);
 /// Sleep where there is nothing to answer. The bell does not reach a wait for a neighbor, whose own end does.
 const IDLE: Duration = Duration::from_millis(100);
 
@@ -54,12 +54,15 @@ pub(in crate::comm) const BEAT: Duration = Duration::from_millis(250);
 const GRACE: Duration = Duration::from_secs(2);
 
 /// What a helper answers others with.
-pub(crate) trait Answers: Send + Sync {
+pub(crate) trait Answers: Send + Sync + std::fmt::Debug {
     /// The time since a thread of the program last looked. Zero while one sleeps in the network, or wants to.
     fn since_looked(&self) -> Duration;
 
     /// Handles what is there, and what comes soon after. Returns true if there was anything.
     fn answer(&self) -> bool;
+
+    /// Handles what is there, for a thread that has something else to look for. Returns true if there was anything.
+    fn answer_once(&self) -> bool;
 
     /// Sleeps until something is there to be answered, or the limit has passed. False at once if nothing would end the sleep.
     fn sleep(&self, limit: Duration) -> bool;
@@ -128,6 +131,9 @@ impl Helper {
         let stop = Arc::new(AtomicBool::new(false));
         let bell = Arc::new(eventfd(0, EventfdFlags::CLOEXEC)?);
         let mut helper = Helper { threads: Vec::new(), fabric: fabric.clone(), stop: stop.clone(), bell: bell.clone() };
+        if let Some(answers) = &answers {
+            fabric.answered_by(answers);
+        }
         let (own, together) = (topology.local(topology.rank()), fabric.ranks());
         let [before, next] = [own + together - 1, own + 1].map(|local| local % together);
         let shared = Arc::new(HelperShared { topology: topology.clone(), fabric: fabric.clone(), answers, gone, stop, bell });

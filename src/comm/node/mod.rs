@@ -49,6 +49,7 @@ pub(crate) use wait::Patience;
 
 use self::{
     control::{JobControl, RankControl},
+    helper::{Answers, RECENTLY},
     inbox::Inbox,
 };
 use super::{Spot, kit::mutex::Mutex};
@@ -96,6 +97,8 @@ pub(crate) struct Fabric {
     lists: Mutex<HashMap<u64, Weak<[usize]>>>,
     /// Ranks of this process that have no object left whose memory is here.
     empty_handed: AtomicUsize,
+    /// What answers for each rank of this process.
+    answers: Mutex<Vec<Weak<dyn Answers>>>,
 }
 
 /// The tables of the topology that it was made with.
@@ -151,6 +154,7 @@ impl Fabric {
                         segment,
                         lists: Mutex::default(),
                         empty_handed: AtomicUsize::new(0),
+                        answers: Mutex::default(),
                     });
                 }
                 Err((_, error)) if segment / 2 < LEAST.max(granule) => return Err(error),
@@ -168,7 +172,8 @@ impl Fabric {
         let first = Self::first(ranks, granule, spots);
         let len = segment.checked_mul(ranks).and_then(|all| all.checked_add(first)).ok_or(rustix::io::Errno::NOMEM)?;
         let mapping = Mapping::reserve(MemoryFile::opened(file, granule), len).map_err(|(_, error)| error)?;
-        Ok(Fabric { mapping, ranks, spots, first, segment, lists: Mutex::default(), empty_handed: AtomicUsize::new(0) })
+        let (lists, empty_handed, answers) = (Mutex::default(), AtomicUsize::new(0), Mutex::default());
+        Ok(Fabric { mapping, ranks, spots, first, segment, lists, empty_handed, answers })
     }
 
     /// Keeps the mapping from children of the calling process. That takes part in the job or supervises it, and starts no more
@@ -211,6 +216,26 @@ impl Fabric {
         lists.retain(|_, list| list.strong_count() > 0);
         lists.insert(hash, Arc::downgrade(&copy));
         copy
+    }
+
+    /// Lets waiting threads of this process answer for a rank that does not look itself.
+    pub(crate) fn answered_by(&self, answers: &Arc<dyn Answers>) {
+        self.answers.lock().push(Arc::downgrade(answers));
+    }
+
+    /// Answers for the ranks of this process that do not look themselves. Returns true if there was anything.
+    ///
+    /// Ranks that are threads may share a pool of threads. Then all threads of the pool may wait for one rank, whose own thread waits for the
+    /// pool.
+    fn answer_for_neglected(&self) -> bool {
+        let Some(mut answers) = self.answers.try_lock() else { return false };
+        let mut found = false;
+        answers.retain(|answers| {
+            let Some(rank) = answers.upgrade() else { return false };
+            found |= rank.since_looked() >= RECENTLY && rank.answer_once();
+            true
+        });
+        found
     }
 
     /// The descriptor of the file, for others to attach to.

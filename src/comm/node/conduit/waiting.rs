@@ -18,6 +18,8 @@ const LOOKS: usize = 300;
 
 /// The time for which a waiting rank looks without a pause before it may sleep: a sleep and a wake-up take some 60 µs.
 const PATIENCE: Duration = Duration::from_micros(50);
+/// A wait that lasts longer also answers for the other ranks of its process. Most are over before.
+const PROMPT: Duration = Duration::from_micros(5);
 /// A sleeping rank wakes up after this long to look.
 const SLICE: Duration = Duration::from_micros(50);
 /// The longest wait for whatever comes. Nothing here shows what another thread of the rank has taken out of the network, so the caller has to
@@ -88,6 +90,9 @@ impl Conduit {
             let waited = self.now().saturating_sub(start);
             if ready() || waited >= limit || self.over().load(Ordering::Relaxed) != 0 {
                 return;
+            }
+            if waited > PROMPT && self.member.fabric().answer_for_neglected() {
+                continue;
             }
             if waited <= PATIENCE {
                 if crowded {

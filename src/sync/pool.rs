@@ -1,0 +1,235 @@
+//! The threads by which a rank of several cores computes: a pool of rayon, with the feature `rayon`.
+//!
+//! Each rank has a pool of its own, also where ranks are threads of one process. It is made when it is first asked for. The threads of the
+//! pool end with the body of the rank, well or not: rayon alone would only ask them to end, so their handles are kept here and joined.
+//! A child that the rank forked has no threads, and forgets them.
+//!
+//! What the crate computes by the pool is cut into pieces whose bounds do not depend on the number of threads. So neither do results.
+
+use std::{
+    ops::Deref,
+    sync::{Arc, Mutex, PoisonError},
+    thread::JoinHandle,
+};
+
+use rayon::prelude::*;
+
+use super::{Group, JobState};
+use crate::{
+    calls::located,
+    comm::kit::cores,
+    error::{Error, Result},
+};
+
+/// What the threads of a rank may be.
+#[derive(Debug, Default)]
+pub(crate) struct Workers {
+    /// One for each core of the rank.
+    threads: usize,
+    /// The cores of the rank, if it is pinned.
+    pins: Vec<usize>,
+    pool: Mutex<Option<Arc<Crew>>>,
+}
+
+impl Workers {
+    /// For the calling rank. `pinned` says that its thread was confined to cores of its own.
+    pub(crate) fn new(threads: usize, pinned: bool) -> Self {
+        let pins = if pinned { cores::allowed(None).unwrap_or_default() } else { Vec::new() };
+        // Tests divide work on machines of any size.
+        let threads = if cfg!(test) { threads.max(3) } else { threads };
+        Workers { threads, pins, pool: Mutex::default() }
+    }
+}
+
+impl JobState {
+    /// Calls `work` with each number below `count`, and returns the answers in this order. By several threads at once where the rank has a
+    /// pool of several.
+    pub(crate) fn share<R: Send>(&self, count: usize, work: impl Fn(usize) -> R + Send + Sync) -> Vec<R> {
+        match self.crew_of_several().filter(|_| count > 1) {
+            Some(crew) => crew.pool().install(|| (0..count).into_par_iter().map(work).collect()),
+            None => (0..count).map(work).collect(),
+        }
+    }
+
+    /// The threads that [`share`](Self::share) uses.
+    pub(crate) fn sharers(&self) -> usize {
+        self.crew_of_several().map_or(1, |crew| crew.pool().current_num_threads())
+    }
+
+    /// The body of the rank has ended: its threads end, and are joined if the caller `waits`. A thread of the program that still has the
+    /// pool is waited for by nobody; the threads of the pool end when it lets go.
+    pub(crate) fn end_pool(&self, waits: bool) {
+        if !self.conduit().is_inherited() {
+            let crew = self.workers.pool.lock().unwrap_or_else(PoisonError::into_inner).take();
+            crew.into_iter().filter_map(Arc::into_inner).for_each(|mut crew| {
+                if !waits {
+                    crew.handles.clear();
+                }
+            });
+        }
+    }
+
+    /// None where the rank has one core, and where the system gives no threads.
+    fn crew_of_several(&self) -> Option<Arc<Crew>> {
+        if self.workers.threads > 1 { self.crew().ok() } else { None }
+    }
+
+    fn crew(&self) -> Result<Arc<Crew>> {
+        // In a child another thread of the parent may have held the lock.
+        self.engine.check("pool")?;
+        let mut pool = self.workers.pool.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(crew) = &*pool {
+            return Ok(crew.clone());
+        }
+        let crew = Arc::new(Crew::new(self.engine.rank(), self.workers.threads, &self.workers.pins)?);
+        *pool = Some(crew.clone());
+        Ok(crew)
+    }
+}
+
+/// A pool, and the handles of its threads.
+#[derive(Debug)]
+struct Crew {
+    /// There until this is dropped.
+    pool: Option<rayon::ThreadPool>,
+    handles: Vec<JoinHandle<()>>,
+    process: u32,
+}
+
+impl Crew {
+    fn new(rank: usize, threads: usize, pins: &[usize]) -> Result<Self> {
+        let mut crew = Crew { pool: None, handles: Vec::new(), process: std::process::id() };
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).spawn_handler(|thread| {
+            // A rank of few cores may have one more than threads, and none is pinned if it has less.
+            let pin = pins.get(thread.index()).copied().filter(|_| pins.len() >= threads);
+            let builder = std::thread::Builder::new().name(format!("rank {rank}.{}", thread.index()));
+            crew.handles.push(builder.spawn(move || {
+                // A refusal costs speed only.
+                let _ = pin.map(|core| cores::confine(&[core]));
+                thread.run();
+            })?);
+            Ok(())
+        });
+        let pool = pool.build().map_err(|error| Error::system("starting the threads of a pool", std::io::Error::other(error)))?;
+        crew.pool = Some(pool);
+        Ok(crew)
+    }
+
+    fn pool(&self) -> &rayon::ThreadPool {
+        self.pool.as_ref().expect("it is there until it is dropped")
+    }
+}
+
+impl Drop for Crew {
+    fn drop(&mut self) {
+        if self.process != std::process::id() {
+            std::mem::forget((self.pool.take(), std::mem::take(&mut self.handles)));
+            return;
+        }
+        drop(self.pool.take());
+        // One of the threads may be the last to let go.
+        let own = std::thread::current().id();
+        self.handles.drain(..).filter(|handle| handle.thread().id() != own).for_each(|handle| drop(handle.join()));
+    }
+}
+
+/// The pool of a rank; see [`Group::pool`]. It is a [`rayon::ThreadPool`].
+#[derive(Clone, Debug)]
+pub struct Pool(Arc<Crew>);
+
+impl Deref for Pool {
+    type Target = rayon::ThreadPool;
+
+    fn deref(&self) -> &rayon::ThreadPool {
+        self.0.pool()
+    }
+}
+
+impl Group {
+    /// The calling rank's pool of threads, with the feature `rayon`: one thread for each core of the rank
+    /// ([`Job::threads`](crate::Job::threads)), each pinned to its core if ranks are pinned. Local.
+    ///
+    /// The first call makes the pool. All groups of the rank have the same one, and the crate uses it for its own work. A rank with one
+    /// core has a pool of one thread. Run loops in it by [`install`](rayon::ThreadPool::install), while the rank's own thread waits. In the
+    /// pool, any thread may get, put and accumulate, but not in virtual time; one thread at a time may make collective calls.
+    ///
+    /// The threads end with the body of the rank, after what runs on them. A rank with such threads finds no deadlocks by itself: one of
+    /// them may make the missing call. Set `GA_TIMEOUT` then.
+    ///
+    /// Ranks over `threads` may share rayon's global pool too. But there, what one rank computes may wait for what another one computes, and a
+    /// lock that a rank holds around a loop may be what all threads of the pool wait for. Pools of their own have neither problem.
+    ///
+    /// # Errors
+    /// The end of the job, or of the rank's body; the system gives no threads.
+    ///
+    /// # Examples
+    /// ```
+    /// use global_arrays::prelude::*;
+    /// use rayon::prelude::*;
+    /// # fn main() -> Result<(), Error> {
+    /// Launch::new().ranks(2).network("threads").run(|job| {
+    ///     let a = GlobalArray1::<f64>::zeros(job, [64])?;
+    ///     job.pool()?.install(|| (0..1000).into_par_iter().try_for_each(|i| a.accumulate(i % 64..i % 64 + 1, 1.0, &arr1(&[1.0]))))?;
+    ///     assert_eq!(a.sum()?, 2000.0);
+    ///     job.sync()
+    /// })
+    /// # }
+    /// ```
+    #[track_caller]
+    pub fn pool(&self) -> Result<Pool> {
+        located(|| self.inner.job.crew().map(Pool))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{collections::BTreeSet, path::Path};
+
+    use super::*;
+    use crate::{Job, Launch};
+
+    /// The numbers of the threads of a rank's pool.
+    fn numbers(job: &Job) -> Result<Vec<i64>> {
+        Ok(job.pool()?.broadcast(|_| i64::from(rustix::thread::gettid().as_raw_nonzero().get())))
+    }
+
+    #[test]
+    fn the_threads_of_a_pool_are_gone_with_the_body() {
+        for ending in ["returns", "fails", "panics", "runs on"] {
+            let known = Mutex::new(BTreeSet::new());
+            let outcome = Launch::new().ranks(3).network("threads").run(|job| {
+                let numbers = numbers(job)?;
+                assert_eq!(numbers.len(), job.pool()?.current_num_threads());
+                known.lock().unwrap().extend(numbers);
+                job.barrier()?;
+                if ending == "runs on" {
+                    job.pool()?.spawn(|| std::thread::sleep(std::time::Duration::from_millis(20)));
+                }
+                match ending {
+                    "fails" => Err(Error::other("it fails")),
+                    "panics" if job.rank() == 1 => panic!("it panics"),
+                    _ => Ok(()),
+                }
+            });
+            assert_eq!(outcome.is_ok(), ["returns", "runs on"].contains(&ending), "{outcome:?}");
+            let known = known.into_inner().unwrap();
+            assert!(known.len() >= 9, "each rank has threads of its own: {known:?}");
+            let left = known.iter().find(|number| Path::new(&format!("/proc/self/task/{number}")).exists());
+            assert_eq!(left, None, "a body that {ending}");
+        }
+    }
+
+    #[test]
+    fn a_pool_that_is_kept_outlives_the_job_and_none_is_made_then() {
+        let kept = Launch::new().ranks(1).network("threads");
+        let (pool, group) = (Mutex::new(None), Mutex::new(None));
+        kept.run(|job| {
+            *pool.lock().unwrap() = Some(job.pool()?);
+            *group.lock().unwrap() = Some((**job).clone());
+            Ok::<(), Error>(())
+        })
+        .unwrap();
+        assert_eq!(pool.into_inner().unwrap().unwrap().install(|| 7), 7);
+        assert!(matches!(group.into_inner().unwrap().unwrap().pool(), Err(Error::JobEnded { .. })));
+    }
+}

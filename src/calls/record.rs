@@ -47,6 +47,8 @@ impl Sum {
 
 /// See the module's essay.
 pub(crate) struct Recorder {
+    /// The job whose calls are recorded: of several on one thread, the first.
+    job: usize,
     clock: Box<dyn Fn() -> Duration>,
     began: Duration,
     slices: Vec<Slice>,
@@ -126,10 +128,14 @@ impl<F: FnMut(&mut Recorder)> Drop for Later<F> {
     }
 }
 
-/// The calling thread records from now on, and keeps so many slices.
-pub(crate) fn start(clock: Box<dyn Fn() -> Duration>, most: usize) {
+/// The calling thread records the calls of a job from now on, and keeps so many slices. Returns false if it already records another one.
+pub(crate) fn start(job: usize, clock: Box<dyn Fn() -> Duration>, most: usize) -> bool {
+    if RECORDS.get() {
+        return false;
+    }
     let began = clock();
     RECORDER.set(Some(Box::new(Recorder {
+        job,
         clock,
         began,
         slices: Vec::new(),
@@ -143,12 +149,19 @@ pub(crate) fn start(clock: Box<dyn Fn() -> Duration>, most: usize) {
         outer: Vec::new(),
     })));
     RECORDS.set(true);
+    true
 }
 
-/// What the thread has recorded, if it has; it records no more.
-pub(crate) fn stop() -> Option<Record> {
+/// What the thread has recorded of a job, if it has; it records no more.
+pub(crate) fn stop(job: usize) -> Option<Record> {
+    // A job in a thread-local may be dropped behind it.
+    let recorder = RECORDER.try_with(Cell::take).ok()??;
+    if recorder.job != job {
+        RECORDER.set(Some(recorder));
+        return None;
+    }
     RECORDS.set(false);
-    let mut recorder = RECORDER.take()?;
+    let mut recorder = recorder;
     let ended = recorder.change_phase("");
     let phases = recorder.phases.into_iter().map(|(phase, sums)| {
         let mut calls = sums.waits;
@@ -414,7 +427,7 @@ mod tests {
     fn time_belongs_to_the_outermost_call_but_not_that_of_the_program() {
         let time = Rc::new(RefCell::new(100));
         let clock = time.clone();
-        start(Box::new(move || Duration::from_nanos(*clock.borrow())), 6);
+        start(1, Box::new(move || Duration::from_nanos(*clock.borrow())), 6);
         spends(&time, 1);
         work(|| spends(&time, 2));
         located(|| {
@@ -436,7 +449,9 @@ mod tests {
         })
         .unwrap();
         drop(waiting(|| "nobody".into()));
-        let record = stop().unwrap();
+        // Of several jobs on one thread the first is recorded.
+        assert!(!start(2, Box::new(|| Duration::ZERO), 6) && stop(2).is_none());
+        let record = stop(1).unwrap();
         assert_eq!(record.ended - record.began, Duration::from_nanos(127));
         let nanos = |sum: &Sum| (sum.calls, sum.time.as_nanos(), sum.waited.as_nanos(), sum.worked.as_nanos());
         let (time, calls) = &record.phases[""];
@@ -450,7 +465,7 @@ mod tests {
             [(What::Work, 2), (What::Wait, 8), (What::Call, 12), (What::Call, 32), (What::Work, 64), (What::Call, 64)]
         );
         assert_eq!(record.lost, 1);
-        assert!(stop().is_none());
+        assert!(stop(1).is_none());
         located(|| Ok(())).unwrap();
     }
 
@@ -458,7 +473,7 @@ mod tests {
     fn a_phase_has_the_time_that_no_inner_phase_has() {
         let time = Rc::new(RefCell::new(0));
         let clock = time.clone();
-        start(Box::new(move || Duration::from_nanos(*clock.borrow())), 6);
+        start(1, Box::new(move || Duration::from_nanos(*clock.borrow())), 6);
         let call = |nanos| {
             located(|| {
                 spends(&time, nanos);
@@ -472,7 +487,7 @@ mod tests {
             call(8).unwrap();
         });
         spends(&time, 16);
-        let record = stop().unwrap();
+        let record = stop(1).unwrap();
         let phases = record
             .phases
             .iter()

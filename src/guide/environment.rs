@@ -69,8 +69,8 @@
 //!   library.
 //! * Memory is checked before it is allocated: against what the kernel has left, the limits of all enclosing cgroups, and `GA_MEMORY`.
 //!   If another program takes the memory in between, the kernel's OOM killer may kill a rank, which ends the job.
-//! * An array that outlives its job keeps the adapter's descriptors open over `ib` and `ofi` until it is dropped. No page and, but for devices
-//!   of tests, no thread waits for it.
+//! * An array that outlives its job, or a transfer that was forgotten (`mem::forget`), keeps the adapter's descriptors open over `ib` and `ofi`. No
+//!   page and, but for devices of tests, no thread waits for it.
 //! * A rank with a pool of threads (the feature `rayon`), or with other threads of its own, finds no deadlocks: a thread may make the missing
 //!   call. `GA_TIMEOUT` ends such waits.
 //! * You can run more ranks than cores, but each wait then costs a context switch.

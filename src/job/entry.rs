@@ -2,7 +2,7 @@
 //!
 //! A rank may not. Over `shared_memory` it would fork copies of its handles; over `mpi` other ranks might not make the same call; and
 //! programs must not rely on what only some conduits can do. Jobs of threads copy nothing, so several may run at once, in threads that
-//! are not ranks.
+//! are not ranks. So may jobs that are values and belong to one thread each: of one rank alone, or of ranks that meet by the program.
 //!
 //! A static word says whether the process runs a job, because a thread that a rank starts holds none of the rank's values. Ranks that are
 //! threads have a thread-local word. Both contain the number of the process that wrote them: a forked child inherits the words, but not
@@ -32,7 +32,7 @@ thread_local! {
 pub(super) enum Extent {
     /// Ranks are processes.
     Process,
-    /// Ranks are threads that the start makes.
+    /// Ranks are threads that the start makes, or the calling one.
     Threads,
 }
 
@@ -106,7 +106,7 @@ impl Drop for Rank {
 
 fn refusal(who: &str) -> Error {
     Error::Launch(format!(
-        "{who} is a rank of a running job, and a rank starts none: call run when that job has ended, or give some of its ranks a group of \
+        "{who} is a rank of a running job, and a rank starts none: start the next when that job has ended, or give some of its ranks a group of \
          their own (job.subgroup, job.split)"
     ))
 }

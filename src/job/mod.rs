@@ -175,10 +175,10 @@ fn ranks_here(conduit: &Conduit) -> usize {
     conduit.topology().machine_ranks().len().max(1)
 }
 
-/// Bodies borrow their job, so this is the end of a body, whether it returned or unwound.
+/// The end of a body, which borrows its job, whether it returned or unwound; or of a job that is a value.
 impl Drop for Job {
     fn drop(&mut self) {
-        let _ = record::stop();
+        let _ = record::stop(report::identity(self.inner.conduit()));
         self.inner.engine.body_ended();
         let unfinished = self.unfinished.take();
         #[cfg(feature = "rayon")]

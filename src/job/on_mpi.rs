@@ -86,8 +86,11 @@ impl Group {
     #[track_caller]
     pub fn mpi_comm(&self) -> Result<::mpi::topology::SimpleCommunicator> {
         located(|| {
-            self.agree(Op::Group, fingerprint(&[self.inner.key]))?;
-            mpi::communicator(self.inner.engine().conduit(), self.ranks(), self.inner.key)
+            let all_can = |can: bool| {
+                let verdict = self.agree_values(Op::Group, fingerprint(&[self.inner.key]), u64::from(!can), 0, 0)?;
+                Ok(verdict.sum == 0)
+            };
+            mpi::communicator(self.inner.engine().conduit(), self.ranks(), self.inner.key, all_can)
         })
     }
 }

@@ -84,6 +84,9 @@ impl Launch {
             Way::Meet { rank, size } => Some(Started::by_meeting(rank, size).map_err(Error::Launch)?),
             _ => launched(network, variant, self.bootstrap, started, asked)?,
         };
+        if way == Way::Start && launched.is_none() && !variant.is_launched_by_itself() {
+            self.refuse_to_part(&name, started)?;
+        }
         let per_node =
             Setting { method: "Launch::ranks_per_node", variable: "GA_RANKS_PER_NODE", allowed: "a number of ranks, at least 1" };
         let ranks_per_node = per_node.value(self.ranks_per_node, |text| text.parse().ok(), |&ranks| ranks > 0)?;
@@ -183,6 +186,21 @@ impl Launch {
         Ok(Start { variant, name, settings, memory, wanted })
     }
 
+    /// Refuses to make each of several ranks of a launcher a job of its own, unless that is chosen.
+    fn refuse_to_part(&self, network: &str, started: Option<Started>) -> Result<(), Error> {
+        let chosen = match self.bootstrap {
+            None => variable("GA_BOOTSTRAP", Bootstrap::ALLOWED, |text| text.parse().ok())?,
+            chosen => chosen,
+        };
+        match started.filter(|started| started.has_others() && chosen != Some(Bootstrap::Fork)) {
+            None => Ok(()),
+            Some(started) => Err(Error::Launch(format!(
+                "this is {started}, but ranks of \"{network}\" are not those processes; choose another network (GA_NETWORK), GA_BOOTSTRAP=mpi \
+                 in a binary with the feature `mpi`, or a job of its own for each process (GA_BOOTSTRAP=fork)"
+            ))),
+        }
+    }
+
     /// What the job is to tell about itself.
     fn wanted(&self) -> Result<Wanted, Error> {
         const STATS: &str = "0, 1 or the name of a file that ends in .json or .svg";
@@ -240,7 +258,7 @@ fn launched(
     });
     if !variant.meets_by_launcher() {
         // What is so without a choice.
-        let other = chosen.filter(|&name| !matches!(variant.ranks, Ranks::Launched(_)) || name != Bootstrap::Mpi);
+        let other = chosen.filter(|&name| !variant.is_launched_by_itself() || name != Bootstrap::Mpi);
         return other.map_or(Ok(None), |name| {
             Err(Error::Launch(format!(
                 "the bootstrap \"{name}\" is for ranks that are processes, as those of \"shared_memory\"; those of \"{}\" start in one way (GA_BOOTSTRAP)",

@@ -34,13 +34,13 @@ pub(super) struct Unfinished {
 }
 
 impl Unfinished {
-    /// The end of a job that the program dropped. Waits for nobody.
+    /// The end of a job that the program dropped. Waits for no rank, but for the threads that watch the neighbors.
     pub(super) fn desert(self) {
         let how = if std::thread::panicking() { "panicked" } else { "dropped the job" };
         let line = self.line.map_or(String::new(), |at| format!(" at {}:{}", at.file(), at.line()));
         let (words, conduit) = (format!("{how} without finish; it was started{line}"), &self.rank.conduit);
-        // Before the others hear of it: a launcher may end this process for what they do then.
-        if conduit.topology().size() > 1 && conduit.over().load(Ordering::Relaxed) == 0 {
+        // Before the others hear of it: a launcher may end this process for what they do then. One rank alone hears its own panic.
+        if (conduit.topology().size() > 1 || !std::thread::panicking()) && conduit.over().load(Ordering::Relaxed) == 0 {
             say(format_args!("rank {} {words}", conduit.rank()));
         }
         self.rank.desert(words);
@@ -53,11 +53,16 @@ impl Launch {
     /// The ranks are the processes that `ga-run`, `mpirun` or `srun` started, or those of `GA_ROOT`. Without a launcher the job has one rank:
     /// a notebook, a test. Several such jobs may run at once. In contrast to [`run`](Self::run) it never forks and makes no ranks.
     ///
-    /// The job ends by [`Job::finish`]. If it is dropped without that, as by an error or a panic, it ends for all ranks.
+    /// The job ends by [`Job::finish`]. If it is dropped without that, as by an error or a panic, it ends for all ranks within a tenth of a
+    /// second, with a line on stderr that says where it was started. What the thread panicked with stands on the stderr of that rank only.
+    ///
+    /// Under a launcher the calling thread is pinned until the job ends, as by `run`, and threads that it makes meanwhile inherit its cores:
+    /// [`pin(false)`](Self::pin) prevents that. Of several jobs on one thread the first one is recorded ([`stats`](Self::stats),
+    /// [`trace`](Self::trace)). Deadlocks across jobs are not found.
     ///
     /// # Errors
-    /// More ranks were asked for than exist; a network whose ranks are not processes; the process is a rank of a running job; the ranks
-    /// cannot meet.
+    /// More ranks were asked for than exist; a network whose ranks are not the launcher's processes; the process is a rank of a running job;
+    /// the ranks cannot meet.
     ///
     /// # Examples
     /// ```

@@ -6,9 +6,10 @@ mod runner;
 
 use std::{process::ExitCode, time::Duration};
 
-use global_arrays::{Bootstrap, prelude::*};
+use global_arrays::{Bootstrap, Meeting, prelude::*};
 use mpi::{
     Threading,
+    datatype::PartitionMut,
     topology::{Color, SimpleCommunicator},
     traits::{Communicator, CommunicatorCollectives},
 };
@@ -192,6 +193,37 @@ fn communicators_of_groups() {
         let launch = Launch::new().network(network).bootstrap(Bootstrap::Mpi);
         launch.run(members_are_processes).unwrap_or_else(|error| panic!("{network}: {error}"));
     }
+    // In another order than MPI's, so that only the middle rank is where MPI has it.
+    let world = SimpleCommunicator::world();
+    struct Reversed(SimpleCommunicator);
+    // SAFETY: MPI was initialized for many threads.
+    unsafe impl Send for Reversed {}
+    impl Meeting for Reversed {
+        fn rank(&self) -> usize {
+            (self.0.size() - 1 - self.0.rank()) as usize
+        }
+        fn size(&self) -> usize {
+            self.0.size() as usize
+        }
+        fn all_gather(&self, bytes: &[u8]) -> Result<Vec<Vec<u8>>, Error> {
+            let count = bytes.len() as i32;
+            let mut counts = vec![0; self.size()];
+            self.0.all_gather_into(&count, &mut counts);
+            let starts: Vec<i32> = counts.iter().scan(0, |start, count| Some(std::mem::replace(start, *start + count))).collect();
+            let mut all = vec![0; counts.iter().sum::<i32>() as usize];
+            self.0.all_gather_varcount_into(bytes, &mut PartitionMut::new(&mut all[..], &counts[..], &starts[..]));
+            Ok(starts
+                .iter()
+                .zip(&counts)
+                .rev()
+                .map(|(&start, &count)| all[start as usize..][..count as usize].to_vec())
+                .collect())
+        }
+    }
+    let job = Launch::new().start_with(Reversed(world)).expect("a job that meets by MPI");
+    let refused = job.mpi_comm().map(drop).expect_err("another order").to_string();
+    assert!(refused.contains("MPI's order"), "{refused}");
+    turn(&job).and_then(|()| job.finish()).expect("a good end");
     let forked = Launch::new().network("threads").ranks(4).run(|job| job.mpi_comm().map(drop)).expect_err("threads").to_string();
     assert!(forked.contains("not the processes of MPI"), "{forked}");
 }

@@ -3,7 +3,7 @@
 //! The kernel refuses a mask shorter than its own, and 1024 bits, the length of `cpu_set_t`, are too few on large machines. So the mask
 //! grows until the kernel takes it.
 
-use std::io;
+use std::{cell::Cell, io};
 
 use rustix::process::Pid;
 
@@ -36,6 +36,35 @@ pub(crate) fn confine(cores: &[usize]) -> io::Result<()> {
     // SAFETY: the kernel reads no more bytes than it is given.
     let answer = unsafe { libc::sched_setaffinity(0, size_of_val(&*mask), mask.as_ptr().cast()) };
     if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+thread_local! {
+    /// The thread is pinned, by a job that will give its cores back.
+    static PINNED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// A thread that is confined until this is dropped, in the same thread.
+#[derive(Debug)]
+pub(crate) struct PinnedThread {
+    /// The cores that it had.
+    before: Vec<usize>,
+}
+
+impl PinnedThread {
+    /// Confines the calling thread to these cores. None if another job has pinned it, or the kernel refuses, which costs speed only.
+    pub(crate) fn to(cores: &[usize]) -> Option<Self> {
+        let before = allowed(None).ok().filter(|_| !PINNED.get())?;
+        confine(cores).ok()?;
+        PINNED.set(true);
+        Some(PinnedThread { before })
+    }
+}
+
+impl Drop for PinnedThread {
+    fn drop(&mut self) {
+        PINNED.set(false);
+        let _ = confine(&self.before);
+    }
 }
 
 /// The cores of a mask that the `kernel` fills, if it is not too short.

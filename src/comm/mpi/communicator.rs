@@ -72,20 +72,28 @@ fn tell<const N: usize>(comm: Comm, group: &[usize], rank: usize, mut words: [u6
     Ok(words)
 }
 
-/// A communicator of some ranks of a job, in their order. Collective over them; the `key` is that of no other call at the time.
+/// A communicator of some ranks of a job, in their order. Collective over them; the `key` is that of no other call at the time, and
+/// `all_can` tells whether all of them can.
 ///
 /// # Errors
 /// The job's ranks are not processes of MPI; what MPI says.
-pub(crate) fn communicator(conduit: &Conduit, ranks: impl Iterator<Item = usize>, key: u64) -> Result<SimpleCommunicator, Error> {
+pub(crate) fn communicator(
+    conduit: &Conduit,
+    ranks: impl Iterator<Item = usize>,
+    key: u64,
+    all_can: impl FnOnce(bool) -> Result<bool, Error>,
+) -> Result<SimpleCommunicator, Error> {
     let own = exit::communicator_of(conduit.fabric());
     let all = own.or_else(|| (ffi::is_running() && !exit::is_inherited()).then(Comm::of_world)).filter(|all| {
         let place = (all.rank().ok(), all.size().ok());
         place == (Some(conduit.rank()), Some(conduit.topology().size()))
     });
-    let all = all.ok_or_else(|| {
+    let can = all_can(all.is_some())?;
+    let all = all.filter(|_| can).ok_or_else(|| {
         Error::argument(
             "mpi_comm",
-            "the ranks of this job are not the processes of MPI: start them by mpirun or srun, or run the job on a communicator (run_on)",
+            "the ranks of this job are not the processes of MPI in MPI's order: start them by mpirun or srun, or run the job on a communicator \
+             (run_on)",
         )
     })?;
     all.of_ranks(ranks, key).map_err(failed("making a communicator of a group"))

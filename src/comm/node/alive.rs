@@ -147,11 +147,20 @@ impl Fabric {
 
     /// How the process of a dead rank ended, in words to stand behind "rank 1".
     pub(crate) fn how_it_died(&self, rank: usize) -> String {
-        let stat = fs::read_to_string(format!("/proc/{}/stat", self.control(rank).process.load(Ordering::Relaxed)));
-        match stat.ok().and_then(|stat| status(&stat)).map(|status| (status.signal(), status.code())) {
+        /// A process that ends begins to do so in all its threads within this.
+        const TOGETHER: Duration = Duration::from_millis(20);
+        let path = format!("/proc/{}/stat", self.control(rank).process.load(Ordering::Relaxed));
+        let stat = || fs::read_to_string(&path).ok();
+        let mut found = stat();
+        if found.as_deref().is_some_and(goes_on) {
+            std::thread::sleep(TOGETHER);
+            found = stat();
+        }
+        match found.as_deref().and_then(status).map(|status| (status.signal(), status.code())) {
             Some((Some(signal), _)) => ended_by(signal),
             Some((None, Some(code))) => format!("called exit({code}) inside the job"),
-            _ => "ended before the job did: by a signal, or it called exit, or the thread that started its job ended".into(),
+            _ if found.as_deref().is_some_and(goes_on) => "ended the thread that started its job, and not the job".into(),
+            _ => "ended before the job did: by a signal, or it called exit".into(),
         }
     }
 }
@@ -160,6 +169,14 @@ impl Drop for Held {
     fn drop(&mut self) {
         self.fabric.control(self.rank).alive.iter().for_each(Alive::give_back);
     }
+}
+
+/// Returns true if a process is not ending, by its `/proc/<pid>/stat` (field 9, and include/linux/sched.h).
+fn goes_on(stat: &str) -> bool {
+    const BEHIND_NAME: usize = 9 - 3;
+    const PF_EXITING: u32 = 4;
+    let flags = || stat.rsplit_once(')')?.1.split_whitespace().nth(BEHIND_NAME)?.parse::<u32>().ok();
+    flags().is_some_and(|flags| flags & PF_EXITING == 0)
 }
 
 /// The status with which a process ended, from its `/proc/<pid>/stat` (proc(5), field 52). None if it is 0. It is 0 after
@@ -215,6 +232,7 @@ mod tests {
             let stat = loop {
                 let stat = fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap();
                 if stat.contains(") Z ") {
+                    assert!(!goes_on(&stat));
                     break stat;
                 }
                 std::thread::yield_now();
@@ -227,5 +245,6 @@ mod tests {
         assert_eq!(ended("exit 3"), Some((None, Some(3))));
         assert_eq!(ended("exit 0"), None);
         assert_eq!(status("7 (a) b) S 1 2 3"), None);
+        assert!(goes_on(&fs::read_to_string("/proc/self/stat").unwrap()) && !goes_on("7 (a) b) S 1 2 3"));
     }
 }

@@ -52,6 +52,9 @@ pub(crate) enum Protocol {
 /// The variable that `ga-run` sets: it listens at the place that `GA_ROOT` names, in place of rank 0.
 pub(crate) const LISTENS: &str = "GA_LAUNCHER";
 
+/// Stands behind a rank in place of a launcher.
+const MEETING: &str = " of the program's meeting";
+
 /// slurm.h: `SLURM_MAX_NORMAL_STEP_ID`; batch, external and interactive steps lie above.
 const LAST_ORDINARY_STEP: u32 = 0xffff_fff0;
 
@@ -161,7 +164,7 @@ impl Started {
         if rank >= size {
             return Err(format!("the program's meeting has {size} ranks and says that this is rank {rank}"));
         }
-        Ok(Started { by: "the program", rank, size: Some(size), in_slurm: false, protocol: None })
+        Ok(Started { by: MEETING, rank, size: Some(size), in_slurm: false, protocol: None })
     }
 
     /// A process of a launcher that speaks PMI over a descriptor.
@@ -250,7 +253,7 @@ impl fmt::Display for Started {
             Some(size) => write!(f, "{size}")?,
             None => write!(f, "those")?,
         }
-        write!(f, " that {} started", self.by)
+        if self.by == MEETING { f.write_str(MEETING) } else { write!(f, " that {} started", self.by) }
     }
 }
 

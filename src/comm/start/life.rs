@@ -14,7 +14,7 @@ use super::{bootstrap::place::Place, contain, settings::Settings};
 use crate::{
     comm::{
         Conduit, Topology,
-        kit::cores,
+        kit::cores::PinnedThread,
         node::{
             Fabric, Held, Member,
             helper::{Answers, Gone, Helper},
@@ -86,7 +86,7 @@ impl LocalRank {
         (self.end)(outcome, GRACE)
     }
 
-    /// The end of a rank that waits for nobody, and ends the job.
+    /// The end of a rank that waits for no other rank, and ends the job.
     pub(crate) fn desert(self, words: String) {
         let _ = (self.end)(Err(words), Duration::ZERO);
     }
@@ -110,8 +110,8 @@ pub(in crate::comm) struct Rank {
     helper: Option<Helper>,
     /// Cores that the ranks of its machine share.
     pub(in crate::comm) cores: usize,
-    /// The cores that the calling thread had before it was pinned.
-    before: Option<Vec<usize>>,
+    /// The calling thread has cores of its own.
+    pinned: Option<PinnedThread>,
 }
 
 impl Rank {
@@ -126,12 +126,9 @@ impl Rank {
         let local = topology.local(rank);
         let held = fabric.hold(local).map_err(|e| Error::system("making the lock of a rank", e))?;
         // A launcher that bound its processes knew what it did.
-        let before = if unbound { cores::allowed(None).ok() } else { None };
-        if before.is_some() {
-            settings.pin_among(local, together);
-        }
+        let pinned = settings.own_cores(local, together).filter(|_| unbound).and_then(PinnedThread::to);
         let member = Member::new(fabric.clone(), topology, if crowded { 0 } else { together }, Some(1 + threads));
-        Ok((Rank { fabric, rank, local, held: Some(held), helper: None, cores, before }, member))
+        Ok((Rank { fabric, rank, local, held: Some(held), helper: None, cores, pinned }, member))
     }
 
     /// Starts the helper: it sees the ends of neighbors and of the launcher, and answers others if there is something to answer with.
@@ -197,24 +194,18 @@ impl Rank {
     /// Leaves all as it is until the process ends, but the cores and, unless it still `answers`, the helper.
     #[cfg(feature = "mpi")]
     pub(in crate::comm) fn abandon(mut self, answers: bool) {
-        self.unpin();
+        drop(self.pinned.take());
         if !answers {
             drop(self.helper.take());
         }
         std::mem::forget(self);
-    }
-
-    fn unpin(&mut self) {
-        if let Some(before) = self.before.take() {
-            let _ = cores::confine(&before);
-        }
     }
 }
 
 impl Drop for Rank {
     /// After the end, or a start that did not come about.
     fn drop(&mut self) {
-        self.unpin();
+        drop(self.pinned.take());
         // A neighbor's thread ends by that, as this rank's by the next one's.
         drop(self.held.take());
         drop(self.helper.take());

@@ -144,7 +144,12 @@ impl Variant {
 
     /// Returns true if a launcher started the ranks.
     pub(crate) fn is_launched(&self, settings: &Settings) -> bool {
-        matches!(self.ranks, Ranks::Launched(_)) || settings.launched.is_some()
+        self.is_launched_by_itself() || settings.launched.is_some()
+    }
+
+    /// Returns true if ranks are always a launcher's, and meet by the network.
+    pub(crate) fn is_launched_by_itself(&self) -> bool {
+        matches!(self.ranks, Ranks::Launched(_))
     }
 
     /// Makes this process the rank that its launcher says, or the only rank if there is none. Collective.
@@ -161,7 +166,8 @@ impl Variant {
                 Err(Error::Launch("ranks in virtual time run in turns, and only `run` makes them: start cannot".into()))
             }
             _ if settings.ranks > 1 => Err(Error::Launch(format!(
-                "start makes no ranks, and {0} were asked for (Launch::ranks, GA_RANKS): start the program by `ga-run -n {0}`, mpirun or srun,                  or use `run`, which makes them",
+                "start makes no ranks, and {0} were asked for (Launch::ranks, GA_RANKS): start the program by `ga-run -n {0}`, mpirun or srun, \
+                 or use `run`, which makes them",
                 settings.ranks
             ))),
             _ if self.devices != MAPPING && !settings.topology(0).is_all_mapped() => Err(Error::Launch(
@@ -182,7 +188,8 @@ impl Variant {
                 make(settings)?.begin(settings, Launcher::of_meeting(started, meeting))
             }
             _ => Err(Error::Launch(
-                "ranks of this network do not meet by the program: choose shared_memory, ib, ofi or another whose ranks are processes                  (GA_NETWORK), or start_on for mpi"
+                "ranks of this network do not meet by the program: choose shared_memory, ib, ofi or another whose ranks are processes \
+                 (GA_NETWORK), or start_on for mpi"
                     .into(),
             )),
         }

@@ -88,7 +88,11 @@ impl Settings {
     pub(in crate::comm) fn check_ranks(&self, started: usize) -> Result<(), Error> {
         match self.wanted {
             Some(wanted) if wanted != started => Err(Error::Launch(format!(
-                "{wanted} ranks were asked for, but the launcher started {started}; the number of ranks is the launcher's (mpirun -n)"
+                "{wanted} ranks were asked for, but {}",
+                match self.launched.is_some_and(|by| by.protocol().is_none()) {
+                    true => format!("the program's meeting has {started}"),
+                    false => format!("the launcher started {started}; the number of ranks is the launcher's (mpirun -n)"),
+                }
             ))),
             _ => Ok(()),
         }
@@ -106,16 +110,14 @@ impl Settings {
 
     /// Pins the calling thread, if ranks are pinned. A refusal costs speed only.
     pub(super) fn pin(&self, rank: usize) {
-        self.pin_among(rank, self.ranks);
+        let _ = self.own_cores(rank, self.ranks).map(cores::confine);
     }
 
-    /// As [`pin`](Self::pin), for one of `ranks` ranks that share the cores that this process may use.
-    pub(in crate::comm) fn pin_among(&self, rank: usize, ranks: usize) {
-        if ranks <= self.pins.len() {
-            // Ranks share the cores evenly: rank r owns those from r·c/n to (r+1)·c/n.
-            let count = self.pins.len();
-            let _ = cores::confine(&self.pins[rank * count / ranks..(rank + 1) * count / ranks]);
-        }
+    /// The cores to which one of `ranks` ranks of a machine is to be pinned, if it is.
+    pub(super) fn own_cores(&self, rank: usize, ranks: usize) -> Option<&[usize]> {
+        // Ranks share the cores evenly: rank r owns those from r·c/n to (r+1)·c/n.
+        let count = self.pins.len();
+        (ranks <= count).then(|| &self.pins[rank * count / ranks..(rank + 1) * count / ranks])
     }
 
     /// The topology of a job of one machine, as one of its ranks sees it.

@@ -26,7 +26,10 @@ pub use stats::Stats;
 use super::Job;
 use crate::{
     calls::record,
-    comm::{Conduit, kit::say::write_all},
+    comm::{
+        Conduit,
+        kit::say::{say, write_all},
+    },
     error::{Error, Result},
     file_names::{behind_links, is_descriptor},
     memory::limits,
@@ -59,7 +62,10 @@ impl Wanted {
         if self.any() {
             let most = if self.trace.is_some() { (MOST_SLICES / conduit.topology().size()).max(LEAST_SLICES) } else { 0 };
             let conduit = conduit.clone();
-            record::start(Box::new(move || conduit.stamp().1), most);
+            let job = identity(&conduit);
+            if !record::start(job, Box::new(move || conduit.stamp().1), most) {
+                say("another job of this thread is being recorded, so the calls of this one have no times (GA_STATS, GA_TRACE)");
+            }
         }
     }
 
@@ -68,7 +74,7 @@ impl Wanted {
     /// # Errors
     /// A file that cannot be written; the end of the job.
     pub(super) fn tell(&self, job: &Job) -> Result<()> {
-        let record = record::stop().unwrap_or_default();
+        let record = record::stop(identity(job.inner.conduit())).unwrap_or_default();
         let Some(stats) = job.stats() else { return Ok(()) };
         let rows = table::gather(job, &stats)?;
         let times = times::gather(job, &record)?;
@@ -89,6 +95,11 @@ impl Wanted {
         }
         Ok(())
     }
+}
+
+/// A number of a rank of a job in this process.
+pub(super) fn identity(conduit: &Conduit) -> usize {
+    std::ptr::from_ref(conduit).addr()
 }
 
 /// A file of a report whose name ends as it should, in a folder that is there; as a path that stays the same in another folder.

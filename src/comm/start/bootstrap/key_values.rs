@@ -24,7 +24,9 @@ pub(crate) enum Refused {
     #[error("it keeps values of {longest} bytes at most, and those needed have {len}")]
     TooLong { len: usize, longest: usize },
     /// The user's limit.
-    #[error("the limit of {0} s (GA_TIMEOUT) is over: not all ranks have come; each process of the launcher must call `run`")]
+    #[error(
+        "the limit of {0} s (GA_TIMEOUT) is over: not all ranks have come; each process of the launcher must call `run` or `start`"
+    )]
     Late(f64),
     #[error("{0}")]
     System(io::Error),

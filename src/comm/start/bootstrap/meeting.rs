@@ -13,8 +13,8 @@ const LONGEST: usize = 1 << 20;
 /// mpi4py, or the threads of a test.
 ///
 /// The job calls it where it starts and where it ends, on the thread that starts and ends it. All that ranks send each other meanwhile goes by the
-/// job's own network. An error of one rank is an error of its start; the others wait in the meeting, as they do for a rank that never comes, so
-/// let it have a limit of its own.
+/// job's own network. An error or a panic of one rank is an error of its start or its end; the others wait in the meeting, as they do for a rank
+/// that never comes or that dies there. [`Launch::timeout`](crate::Launch::timeout) does not end that wait, so let the meeting have a limit of its own.
 ///
 /// # Examples
 /// Threads of a process:

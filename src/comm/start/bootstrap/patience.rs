@@ -32,7 +32,9 @@ impl<'c> LauncherWait<'c> {
         }
         if waited >= SAY_AFTER && !std::mem::replace(self.said, true) {
             let (who, seconds) = (&self.who, SAY_AFTER.as_secs());
-            say(format_args!("{who} has waited {seconds} s for others to start; each process of the launcher must call `run`"));
+            say(format_args!(
+                "{who} has waited {seconds} s for others to start; each process of the launcher must call `run` or `start`"
+            ));
         }
         Ok(())
     }

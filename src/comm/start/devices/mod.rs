@@ -171,8 +171,9 @@ fn prepare<S: Devices>(
     if let Some(rank) = published.failed {
         return Err(Error::Launch(format!("rank {rank} has no device to use, and says why")));
     }
-    let launcher = launcher.clone();
-    let ask = move |rank| launcher.ask(rank, &published.key)?.try_into().ok();
+    // What outlives the job keeps no meeting of the program.
+    let launcher = Arc::downgrade(launcher);
+    let ask = move |rank| launcher.upgrade()?.ask(rank, &published.key)?.try_into().ok();
     Ok(Some((Cluster { directory: Arc::new(Directory::asked(ask)), token: place.token }, device)))
 }
 

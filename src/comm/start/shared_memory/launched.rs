@@ -91,7 +91,8 @@ impl Ending for Running {
         true
     }
 
+    /// Nobody ends a rank before its time where no launcher is.
     fn is_deserted(&self) -> bool {
-        self.is_gone()
+        self.has_no_launcher() || self.is_gone()
     }
 }

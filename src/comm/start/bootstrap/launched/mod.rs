@@ -123,6 +123,11 @@ impl Running {
         };
     }
 
+    /// Returns true if the program has brought the ranks together.
+    pub(crate) fn has_no_launcher(&self) -> bool {
+        self.0.started.protocol().is_none()
+    }
+
     /// Returns true if the launcher has gone.
     pub(crate) fn is_gone(&self) -> bool {
         match &*self.0.state() {
@@ -168,12 +173,19 @@ impl Launcher {
     /// It does not answer as its protocol says; this process has no launcher, or lost what ties it to the others.
     pub(crate) fn connect(&self, settings: &Settings) -> std::result::Result<Connection, Error> {
         let (own, limit, started) = (std::process::id(), settings.timeout, self.started);
-        match std::mem::replace(&mut *self.state(), LauncherState::Meets) {
+        let mut state = self.state();
+        match std::mem::replace(&mut *state, LauncherState::Meets) {
             LauncherState::New => {
                 let mut said = false;
                 let mut patience = LauncherWait::new(&started, limit, &mut said);
                 let meet = settings.meet.zip(settings.started.as_ref());
-                let launcher = connect(started, meet, &mut || patience.look()).map_err(|refused| failed(&started, &refused))?;
+                let launcher = connect(started, meet, &mut || patience.look()).map_err(|refused| {
+                    if started.protocol() == Some(Protocol::Root) {
+                        // Nobody counts this process as a rank yet.
+                        *state = LauncherState::New;
+                    }
+                    failed(&started, &refused)
+                })?;
                 let size = started.size().or_else(|| launcher.size()).ok_or_else(|| {
                     failed(&started, &Refused::Said("nothing, when it was asked for the number of ranks".into()))
                 })?;

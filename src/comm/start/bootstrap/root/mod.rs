@@ -316,7 +316,7 @@ impl Root {
             return Some(MeetingEnd::Lost(rank, why));
         }
         let rank = self.absent.filter(|_| self.presence.iter().any(|&presence| presence != Presence::Away))?;
-        Some(MeetingEnd::Lost(rank, "has ended and never came to the job; each process must call `run`".into()))
+        Some(MeetingEnd::Lost(rank, "has ended and never came to the job; each process must call `run` or `start`".into()))
     }
 
     fn accept(&mut self) -> io::Result<()> {

@@ -20,8 +20,8 @@ use rustix::{
     event::{PollFd, PollFlags, poll},
     fs::{OFlags, fcntl_setfl},
     process::{
-        Pid, Signal, WaitId, WaitIdOptions, WaitIdStatus, getpid, getppid, kill_process_group, set_parent_process_death_signal,
-        waitid,
+        Pid, Resource, Rlimit, Signal, WaitId, WaitIdOptions, WaitIdStatus, getpid, getppid, kill_process_group,
+        set_parent_process_death_signal, setrlimit, waitid,
     },
 };
 use signal_hook::consts::SIGCHLD;
@@ -72,14 +72,16 @@ struct Agent {
     input: Option<Input>,
     /// Bytes that may still be sent. The ends of ranks may take more.
     credit: isize,
+    /// The limit of open files of ranks.
+    files: Rlimit,
 }
 
 /// All of an agent.
-pub(crate) fn main() -> io::Result<()> {
+pub(crate) fn main(files: Rlimit) -> io::Result<()> {
     let signals = Signals::take(&[SIGCHLD])?;
     let (mut stdin, mut frames) = (File::from(io::stdin().as_fd().try_clone_to_owned()?), Frames::default());
     io::stdout().write_all(HELLO)?;
-    let mut agent = Agent { processes: Vec::new(), input: None, credit: WINDOW as isize };
+    let mut agent = Agent { processes: Vec::new(), input: None, credit: WINDOW as isize, files };
     let ended = agent.serve(&signals, &mut stdin, &mut frames);
     agent.signal(Signal::KILL);
     for process in &mut agent.processes {
@@ -174,7 +176,7 @@ impl Agent {
                 command.env_remove(name);
             }
             command.envs(plan.variables.iter().map(|(name, value)| (name, value))).env("GA_RANK", rank.to_string());
-            let started = die_with_this_process(&mut command).spawn().and_then(|child| self.add(rank, child));
+            let started = prepared(&mut command, self.files).spawn().and_then(|child| self.add(rank, child));
             started.map_err(|error| {
                 let status = if error.kind() == ErrorKind::NotFound { NO_PROGRAM } else { NOT_RUN };
                 (status, format!("{} cannot be run: {error}", Path::new(&plan.program[0]).display()))
@@ -319,15 +321,16 @@ impl RankPipe {
     }
 }
 
-/// Has the kernel kill the process when this one ends, however it ends.
+/// Has the kernel kill the process when this one ends, however it ends; and gives it the limit of open files of others.
 #[expect(unsafe_code, reason = "what runs between fork and exec")]
-fn die_with_this_process(command: &mut Command) -> &mut Command {
+fn prepared(command: &mut Command, files: Rlimit) -> &mut Command {
     let own = getpid();
     let arrange = move || {
+        setrlimit(Resource::Nofile, files)?;
         set_parent_process_death_signal(Some(Signal::KILL))?;
         // If this process has ended before that call, nobody kills the child: look.
         if getppid() == Some(own) { Ok(()) } else { Err(ErrorKind::NotFound.into()) }
     };
-    // SAFETY: `arrange` makes two system calls, and neither allocates nor takes a lock.
+    // SAFETY: `arrange` makes three system calls, and neither allocates nor takes a lock.
     unsafe { command.pre_exec(arrange) }
 }

@@ -1,6 +1,6 @@
 //! The job from its start to its end, as the loop of `ga-run` sees it.
 //!
-//! Nothing in the loop waits for a reader of what ranks print, for a rank or for a host. Once a rank has failed or a signal wants the
+//! Nothing in the loop waits for a reader of what ranks print or for a rank, and half a second at most for a host that is lost. Once a rank has failed or a signal wants the
 //! end, the others have [`GRACE`]; then they are killed, and agents that do not report that within [`LAST`] too.
 //!
 //! The status is that of the first rank that failed. A line names it, unless the library or the program has.
@@ -194,9 +194,12 @@ impl JobRun {
         // Once it has ended, its descriptor stays readable.
         let meeting = if self.failure.is_none() { PollFlags::IN } else { PollFlags::empty() };
         looked.push(PollFd::new(&self.meeting, meeting));
-        looked.push(PollFd::new(&stdin, if may_read { PollFlags::IN } else { PollFlags::empty() }));
         let heard: Vec<usize> = (0..self.agents.len()).filter(|&at| self.agents[at].reports.is_some()).collect();
         looked.extend(heard.iter().filter_map(|&at| self.agents[at].reports.as_ref()).map(|of| PollFd::new(of, PollFlags::IN)));
+        if may_read {
+            // Not before: its end would be seen at every look.
+            looked.push(PollFd::new(&stdin, PollFlags::IN));
+        }
         match poll(&mut looked, self.timeout(may_read).as_ref()) {
             Err(rustix::io::Errno::INTR) => return Ok(()),
             found => found?,
@@ -214,16 +217,16 @@ impl JobRun {
                 }
             }
         }
-        for (_, at) in ready[4..].iter().zip(heard).filter(|(ready, _)| **ready) {
+        for (_, at) in ready[3..].iter().zip(heard).filter(|(ready, _)| **ready) {
             self.hear(at);
         }
         if ready[2]
             && self.failure.is_none()
             && let Some((rank, why)) = self.meeting.lost()
         {
-            self.fail(Some(rank), None, why);
+            self.fail(rank, None, why);
         }
-        if ready[3] && may_read {
+        if may_read && ready.last() == Some(&true) {
             self.feed();
         }
         Ok(())
@@ -242,11 +245,7 @@ impl JobRun {
     }
 
     fn hear(&mut self, at: usize) {
-        match self.agents[at].hear() {
-            Ok(frames) => frames.into_iter().for_each(|frame| self.take(at, frame)),
-            // What is no frame comes from no agent.
-            Err(_) => self.agents[at].reports = None,
-        }
+        self.agents[at].hear().into_iter().for_each(|frame| self.take(at, frame));
         let agent = &mut self.agents[at];
         if agent.reports.is_none() && !agent.left.is_empty() {
             let (why, left) = (agent.why_lost(), std::mem::take(&mut agent.left));
@@ -369,8 +368,8 @@ impl JobRun {
     fn say_failure(&mut self) {
         let line = match (&self.failure, self.signal) {
             (Some(Failure { rank: Some(rank), words, .. }), _) => {
-                let name = format!(": rank {rank} ");
-                if self.last_errors.windows(name.len()).any(|text| text == name.as_bytes()) {
+                let said = |name: String| self.last_errors.windows(name.len()).any(|text| text == name.as_bytes());
+                if said(format!("global-arrays: rank {rank} ")) || said(format!("Error: rank {rank} ")) {
                     return;
                 }
                 format!("rank {rank} {words}")

@@ -48,7 +48,11 @@ struct Arguments {
     #[arg(long)]
     tag: bool,
     /// Remote shell, with its options; it must not ask for anything
-    #[arg(long, value_name = "COMMAND", default_value = "ssh -o BatchMode=yes -o ConnectTimeout=4")]
+    #[arg(
+        long,
+        value_name = "COMMAND",
+        default_value = "ssh -o BatchMode=yes -o ConnectTimeout=4 -o ServerAliveInterval=5 -o ServerAliveCountMax=3"
+    )]
     ssh: String,
     /// Name or address by which other hosts reach this one; by default the name of this host
     #[arg(long, value_name = "HOST")]
@@ -64,9 +68,9 @@ struct Arguments {
 /// All of `ga-run`, whose name is the first argument.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
-    raise_limit_of_files();
+    let files = raise_limit_of_files();
     if arguments.len() == 2 && arguments[1] == AGENT {
-        return if agent::main().is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+        return if agent::main(files).is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
     }
     wanted(Arguments::parse_from(arguments)).and_then(job::run).unwrap_or_else(|why| {
         eprintln!("ga-run: {why}");
@@ -98,9 +102,10 @@ fn wanted(arguments: Arguments) -> Result<job::Wanted, String> {
     })
 }
 
-/// A rank takes a connection here, and three descriptors of its agent.
-fn raise_limit_of_files() {
-    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+/// A rank takes a connection here, and three descriptors of its agent. Returns the limit that there was, which ranks get.
+fn raise_limit_of_files() -> Rlimit {
+    let before = getrlimit(Resource::Nofile);
     // Failing that, a job with many ranks says what it lacks.
-    let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: before.maximum, ..before });
+    before
 }

@@ -24,8 +24,8 @@ use crate::{
 /// What an agent, or its shell, takes to end once it has closed its output.
 const LAST_STEPS: Duration = Duration::from_millis(500);
 
-/// Room for a plan, which is written before anybody reads, and for what a shell says, which is read at its end.
-const ROOM: usize = 1 << 20;
+/// A pipe has this much room. A plan is written before anybody reads it.
+const ROOM: usize = 1 << 16;
 
 /// The agent of a host.
 #[derive(Debug)]
@@ -64,9 +64,6 @@ impl RemoteAgent {
         let (orders, reports, complaints) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let complaints = complaints.ok_or(ErrorKind::BrokenPipe)?;
         fcntl_setfl(&complaints, OFlags::NONBLOCK)?;
-        // Failing that, a long plan waits for the shell, and a shell with much to say for a reader.
-        let _ = fcntl_setpipe_size(&complaints, ROOM);
-        let _ = orders.as_ref().map(|orders| fcntl_setpipe_size(orders, ROOM));
         let command = host.name.as_ref().map_or_else(String::new, |name| format!("{} {name}", shell.join(" ")));
         let (frames, left) = (Frames::default(), host.ranks.clone());
         Ok(RemoteAgent { host, command, child, orders, reports, frames, greeted: false, complaints, left })
@@ -74,25 +71,35 @@ impl RemoteAgent {
 
     /// Sends it a frame. One that does not take it has ended, which its output shows.
     pub(crate) fn order(&mut self, kind: Kind, number: u32, bytes: &[u8]) {
+        if bytes.len() >= ROOM {
+            // Failing that, it waits for the shell.
+            let _ = self.orders.as_ref().map(|orders| fcntl_setpipe_size(orders, 2 * bytes.len()));
+        }
         if self.orders.as_ref().is_some_and(|orders| send(orders, kind, number, bytes).is_err()) {
             self.orders = None;
         }
     }
 
-    /// Reads what has come. The output is closed where nothing more will come.
-    pub(crate) fn hear(&mut self) -> io::Result<Vec<Frame>> {
+    /// Reads what has come. The output is closed where nothing more will come, and behind what is no frame, which comes from no agent.
+    pub(crate) fn hear(&mut self) -> Vec<Frame> {
         let mut heard = Vec::new();
-        let Some(reports) = &mut self.reports else { return Ok(heard) };
-        if !self.frames.read(reports)? {
+        let Some(reports) = &mut self.reports else { return heard };
+        let mut goes_on = self.frames.read(reports).unwrap_or(false);
+        self.greeted = self.greeted || self.frames.greeted();
+        while self.greeted {
+            match self.frames.next() {
+                Ok(Some(frame)) => heard.push(frame),
+                Ok(None) => break,
+                Err(_) => {
+                    goes_on = false;
+                    break;
+                }
+            }
+        }
+        if !goes_on {
             self.reports = None;
         }
-        self.greeted = self.greeted || self.frames.greeted();
-        while self.greeted
-            && let Some(frame) = self.frames.next()?
-        {
-            heard.push(frame);
-        }
-        Ok(heard)
+        heard
     }
 
     /// Why an agent has ended before its ranks, for people.

@@ -45,6 +45,9 @@ impl<T: Element, D: Dimension> OwnedPartMut<'_, T, D> {
     pub fn par_blocks(&mut self) -> IntoIter<(Block<D>, ArrayViewMut<'_, T, D>)> {
         let blocks: Vec<Block<D>> = self.blocks().collect();
         let views = if self.distribution().is_tiled() { self.tiles(&blocks) } else { self.rectangles(&blocks) };
+        debug_assert!(
+            blocks.len() == views.len() && blocks.iter().zip(&views).all(|(block, view)| view.raw_dim() == *block.patch.count())
+        );
         blocks.into_iter().zip(views).collect::<Vec<_>>().into_par_iter()
     }
 

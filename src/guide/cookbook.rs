@@ -140,7 +140,7 @@
 //! # }
 //! ```
 //!
-//! The feature `rayon` brings such threads along, so that one rank for each machine, or for each socket, is enough:
+//! The feature `rayon` brings such threads along, so that one rank for each socket is enough:
 //!
 //! * `job.pool()?` is the rank's own rayon pool, with a thread for each of its cores. `job.pool()?.install(|| ..)` runs parallel iterators
 //!   there. Any thread of the pool may get, put and accumulate.

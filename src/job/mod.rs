@@ -17,7 +17,13 @@ mod setting;
 mod start;
 mod time;
 
-use std::{num::NonZero, sync::Arc};
+use std::{
+    num::NonZero,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 
 pub use crate::comm::start::Meeting;
 pub use launch::Launch;
@@ -29,7 +35,7 @@ pub use time::{Simulation, Work};
 
 use crate::{
     calls::record,
-    comm::{Capabilities, Conduit},
+    comm::{Capabilities, Conduit, kit::cores},
     error::{Error, Result},
     portable::Portable,
     sync::{Group, JobState, Op},
@@ -84,6 +90,8 @@ pub struct Job {
     cores: usize,
     network: String,
     wanted: report::Wanted,
+    /// It has come to an orderly end.
+    closed: AtomicBool,
     /// What ends a job that is a value; none of the argument of a body.
     unfinished: Option<start::Unfinished>,
 }
@@ -107,13 +115,25 @@ impl Job {
     fn new(conduit: Arc<Conduit>, start: &launch::Start, cores: usize) -> Result<Self> {
         // In virtual time a rank has one thread, however many ranks a machine has.
         let together = if cfg!(feature = "rayon") && !conduit.has_virtual_time() { ranks_here(&conduit) } else { cores.max(1) };
-        let crew = ((cores / together).max(1), together <= start.settings.pins.len());
+        let local = conduit.topology().local(conduit.rank());
+        // A launcher may have bound ranks to cores that they share: their threads are nobody's to pin.
+        let own = start.settings.own_cores(local.min(together - 1), together);
+        let pinned = cfg!(feature = "rayon") && own.is_some_and(|own| cores::allowed(None).is_ok_and(|allowed| allowed == own));
+        let crew = ((cores / together).max(1), pinned);
         let (timeout, stats) = (start.settings.timeout, start.settings.stats);
         let (state, scratch) = JobState::new(conduit.clone(), timeout, start.memory, stats, crew)?;
         start.wanted.start(&conduit);
         let inner = Arc::new(state);
         let world = Group::world(inner.clone(), scratch);
-        Ok(Job { inner, world, cores, network: start.name.clone(), wanted: start.wanted.clone(), unfinished: None })
+        Ok(Job {
+            inner,
+            world,
+            cores,
+            network: start.name.clone(),
+            wanted: start.wanted.clone(),
+            closed: AtomicBool::new(false),
+            unfinished: None,
+        })
     }
 
     /// The orderly end of a rank: everything complete, all ranks here, the statistics printed.
@@ -122,11 +142,12 @@ impl Job {
         // is never taken for a part of the table.
         self.inner.conduit().supervision().publish_end();
         self.world.settle(Op::End, 0)?;
-        if self.inner.counts.is_none() {
-            return Ok(());
+        if self.inner.counts.is_some() {
+            self.wanted.tell(self)?;
+            self.world.settle(Op::End, 0)?;
         }
-        self.wanted.tell(self)?;
-        self.world.settle(Op::End, 0)
+        self.closed.store(true, Ordering::Relaxed);
+        Ok(())
     }
 
     /// The calling rank's number in the job.
@@ -182,7 +203,8 @@ impl Drop for Job {
         self.inner.engine.body_ended();
         let unfinished = self.unfinished.take();
         #[cfg(feature = "rayon")]
-        self.inner.end_pool(unfinished.is_none());
+        // After a failure nobody has heard of it yet, and a thread may wait for another rank.
+        self.inner.end_pool(self.closed.load(Ordering::Relaxed));
         unfinished.into_iter().for_each(start::Unfinished::desert);
     }
 }

@@ -45,7 +45,7 @@ impl JobState {
     /// Calls `work` with each number below `count`, and returns the answers in this order. By several threads at once where the rank has a
     /// pool of several.
     pub(crate) fn share<R: Send>(&self, count: usize, work: impl Fn(usize) -> R + Send + Sync) -> Vec<R> {
-        match self.crew_of_several().filter(|_| count > 1) {
+        match if count > 1 { self.crew_of_several() } else { None } {
             Some(crew) => crew.pool().install(|| (0..count).into_par_iter().map(work).collect()),
             None => (0..count).map(work).collect(),
         }
@@ -53,7 +53,7 @@ impl JobState {
 
     /// The threads that [`share`](Self::share) uses.
     pub(crate) fn sharers(&self) -> usize {
-        self.crew_of_several().map_or(1, |crew| crew.pool().current_num_threads())
+        self.workers.threads.max(1)
     }
 
     /// The body of the rank has ended: its threads end, and are joined if the caller `waits`. A thread of the program that still has the
@@ -126,10 +126,13 @@ impl Drop for Crew {
             std::mem::forget((self.pool.take(), std::mem::take(&mut self.handles)));
             return;
         }
-        drop(self.pool.take());
-        // One of the threads may be the last to let go.
-        let own = std::thread::current().id();
-        self.handles.drain(..).filter(|handle| handle.thread().id() != own).for_each(|handle| drop(handle.join()));
+        let pool = self.pool.take();
+        // One of the threads may be the last to let go, and others may wait for it.
+        if pool.as_ref().is_some_and(|pool| pool.current_thread_index().is_some()) {
+            self.handles.clear();
+        }
+        drop(pool);
+        self.handles.drain(..).for_each(|handle| drop(handle.join()));
     }
 }
 
@@ -153,7 +156,8 @@ impl Group {
     /// core has a pool of one thread. Run loops in it by [`install`](rayon::ThreadPool::install), while the rank's own thread waits. In the
     /// pool, any thread may get, put and accumulate, but not in virtual time; one thread at a time may make collective calls.
     ///
-    /// The threads end with the body of the rank, after what runs on them. A rank with such threads finds no deadlocks by itself: one of
+    /// The threads end with the body of the rank, after what runs on them, and are gone then, unless the body failed or the program keeps the
+    /// pool. A rank with such threads finds no deadlocks by itself: one of
     /// them may make the missing call. Set `GA_TIMEOUT` then.
     ///
     /// Ranks over `threads` may share rayon's global pool too. But there, what one rank computes may wait for what another one computes, and a
@@ -214,9 +218,28 @@ mod tests {
             assert_eq!(outcome.is_ok(), ["returns", "runs on"].contains(&ending), "{outcome:?}");
             let known = known.into_inner().unwrap();
             assert!(known.len() >= 9, "each rank has threads of its own: {known:?}");
-            let left = known.iter().find(|number| Path::new(&format!("/proc/self/task/{number}")).exists());
-            assert_eq!(left, None, "a body that {ending}");
+            let left = || known.iter().find(|number| Path::new(&format!("/proc/self/task/{number}")).exists());
+            // After a failure nobody waits for them.
+            let begin = std::time::Instant::now();
+            while outcome.is_err() && left().is_some() && begin.elapsed().as_secs() < 10 {
+                std::thread::yield_now();
+            }
+            assert_eq!(left(), None, "a body that {ending}");
         }
+    }
+
+    #[test]
+    fn a_body_that_fails_does_not_wait_for_a_thread_that_waits_for_another_rank() {
+        let outcome = Launch::new().ranks(2).network("threads").run(|job| {
+            if job.rank() == 0 {
+                let group = (**job).clone();
+                job.pool()?.spawn(move || drop(group.barrier()));
+                return Err(Error::other("it fails"));
+            }
+            // Not the barrier that the thread waits in.
+            crate::Signal::new(&job.subgroup(&[1])?)?.wait_at_least(0, 1)
+        });
+        assert!(outcome.unwrap_err().to_string().contains("it fails"));
     }
 
     #[test]

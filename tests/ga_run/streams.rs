@@ -22,6 +22,7 @@ pub(crate) fn cases() -> Vec<Case> {
         of("lines_stay_whole", lines_stay_whole);
         of("long_lines_and_parts", long_lines_and_parts);
         of("input_reaches_rank_0_only", input_reaches_rank_0_only);
+        of("an_input_that_has_ended_takes_no_time", input_has_ended);
         of("a_reader_that_is_gone", a_reader_is_gone);
         of("a_reader_that_is_late", a_reader_is_late);
         of("signals_where_nobody_reads", signals_where_nobody_reads);
@@ -49,6 +50,18 @@ fn long_lines_and_parts(at: Where) {
     let ended = script(at, 1, &[], &format!("{LONG}; echo; {LONG}")).end();
     assert_eq!((ended.output.len(), ended.output.lines().count(), ended.status), (400_001, 2, Some(0)));
     script(at, 2, &["--tag"], "echo; printf end").end().prints(&["[0] ", "[0] end", "[1] ", "[1] end"]);
+}
+
+/// Of the processor, which ranks want.
+fn input_has_ended(at: Where) {
+    let mut job = spawn(at, 2, &[], &["sleep", "1.2"], |command| command.stdin(Stdio::piped()));
+    drop(job.child.stdin.take());
+    std::thread::sleep(Duration::from_millis(900));
+    let stat = fs::read_to_string(format!("/proc/{}/stat", job.child.id())).expect("a process");
+    let (_, fields) = stat.rsplit_once(')').expect("a name");
+    let ticks: Vec<u64> = fields.split_whitespace().skip(11).take(2).map(|ticks| ticks.parse().expect("a number")).collect();
+    assert!(ticks.iter().sum::<u64>() < 20, "{ticks:?} hundredths of a second of 90");
+    assert_eq!(job.end().status, Some(0));
 }
 
 fn input_reaches_rank_0_only(at: Where) {

@@ -102,9 +102,10 @@ impl<T: Element, D: Dimension, S: Dimension> Operand<'_, T, D, S> {
             return section.leave(mapped);
         }
         let most = buffer_elements::<T>();
-        self.share_own_runs(2, self.fair_piece(), |run| {
-            let (part, mut buffer) = (self.array.own_part(), vec![T::zeroed(); most.min(run.len())]);
-            for run in cut(run, most) {
+        self.share_own_runs(2, self.fair_piece(), |runs| {
+            let part = self.array.own_part();
+            let mut buffer = vec![T::zeroed(); most.min(part.len())];
+            for run in runs.iter().flat_map(|run| cut(run.clone(), most)) {
                 let values = &mut buffer[..run.len()];
                 part.read_slice(run.start, values);
                 values.iter_mut().for_each(|x| *x = f(*x));
@@ -138,10 +139,11 @@ impl<T: Element, D: Dimension, S: Dimension> Operand<'_, T, D, S> {
             return section.leave(zipped);
         }
         self.array.streamed::<A>(self.array.own_part().len());
-        self.share_own_runs(2, self.fair_piece(), |run| {
-            let (own, other, room) = (self.array.own_part(), a.array.own_part(), most.min(run.len()));
+        self.share_own_runs(2, self.fair_piece(), |runs| {
+            let (own, other) = (self.array.own_part(), a.array.own_part());
+            let room = most.min(own.len());
             let (mut values, mut others) = (vec![T::zeroed(); room], vec![A::zeroed(); room]);
-            for run in cut(run, most) {
+            for run in runs.iter().flat_map(|run| cut(run.clone(), most)) {
                 let (values, others) = (&mut values[..run.len()], &mut others[..run.len()]);
                 own.read_slice(run.start, values);
                 other.read_slice(run.start, others);
@@ -249,7 +251,7 @@ mod tests {
 
     #[test]
     fn parallel_operations_are_the_sequential_ones() {
-        for shape in [&[1][..], &[0], &[20_011], &[13, 1], &[0, 5], &[61, 83], &[5, 7, 9]] {
+        for shape in [&[1][..], &[0], &[20_011], &[100_003], &[13, 1], &[0, 5], &[61, 83], &[5, 7, 9]] {
             on_ranks(|job| check(job, shape));
         }
     }

@@ -66,16 +66,35 @@ impl<T: Element, D: Dimension, S: Dimension> Operand<'_, T, D, S> {
         array.streamed::<T>(passes * elements);
     }
 
-    /// As [`own_runs`](Self::own_runs), in ranges of at most `most` elements, of which several threads may have some at once.
+    /// As [`own_runs`](Self::own_runs), in groups of ranges that have `most` elements together, the last one at most; several threads may have
+    /// some groups at once.
     pub(super) fn share_own_runs<R: Send>(
         &self,
         passes: usize,
         most: usize,
-        f: impl Fn(Range<usize>) -> R + Send + Sync,
+        f: impl Fn(&[Range<usize>]) -> R + Send + Sync,
     ) -> Vec<R> {
-        let mut pieces = Vec::new();
-        self.own_runs(passes, |run| pieces.extend(cut(run, most)));
-        self.array.group.inner.job.share(pieces.len(), |at| f(pieces[at].clone()))
+        let (mut ranges, mut starts, mut room) = (Vec::new(), vec![0], most);
+        self.own_runs(passes, |mut run| {
+            while !run.is_empty() {
+                let len = room.min(run.len());
+                ranges.push(run.start..run.start + len);
+                (run.start, room) = (run.start + len, room - len);
+                if room == 0 {
+                    starts.push(ranges.len());
+                    room = most;
+                }
+            }
+        });
+        if room < most {
+            starts.push(ranges.len());
+        }
+        self.array.group.inner.job.share(starts.len() - 1, |at| f(&ranges[starts[at]..starts[at + 1]]))
+    }
+
+    /// The same, where each range is by itself.
+    pub(super) fn share_each_run(&self, passes: usize, most: usize, f: impl Fn(Range<usize>) + Send + Sync) {
+        self.share_own_runs(passes, most, |runs| runs.iter().cloned().for_each(&f));
     }
 
     /// Elements of the share of each thread of a large part. Kernels write long ranges past the caches, so there is one for each thread.

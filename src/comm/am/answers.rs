@@ -147,7 +147,7 @@ mod tests {
     fn who_waits_answers_for_other_ranks_of_the_process() {
         for crowded in [false, true] {
             let fabric = Arc::new(Fabric::new(2, 1 << 20, false).expect("memory for two ranks"));
-            let [(conduit, _), (_other, answers)] = [0, 1].map(|rank| {
+            let [(conduit, own), (_other, answers)] = [0, 1].map(|rank| {
                 let topology = Topology::one_machine(rank, 2).with_hidden_memory();
                 let member = Member::new(fabric.clone(), topology.clone(), if crowded { 1 } else { 2 }, None);
                 let am = Arc::new(Am::new(Packets::new(fabric.clone(), topology), &member, true, true, None));
@@ -155,7 +155,7 @@ mod tests {
                 conduit.commit(0..1 << 16).expect("memory of a rank");
                 (conduit, am as Arc<dyn Answers>)
             });
-            fabric.answered_by(&answers);
+            [&own, &answers].into_iter().for_each(|answers| fabric.answered_by(answers));
             let engine = Engine::new(Arc::new(conduit), Some(20.0));
             let mut read = [1_u8; 5000];
             for round in 0..3 {

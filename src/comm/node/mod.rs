@@ -228,14 +228,12 @@ impl Fabric {
     /// Ranks that are threads may share a pool of threads. Then all threads of the pool may wait for one rank, whose own thread waits for the
     /// pool.
     fn answer_for_neglected(&self) -> bool {
-        let Some(mut answers) = self.answers.try_lock() else { return false };
-        let mut found = false;
-        answers.retain(|answers| {
-            let Some(rank) = answers.upgrade() else { return false };
-            found |= rank.since_looked() >= RECENTLY && rank.answer_once();
-            true
-        });
-        found
+        let Some(mut answers) = self.answers.try_lock().filter(|answers| answers.len() > 1) else { return false };
+        // A rank may be the last to let go of its network, which is for its own thread: not while others wait for the lock.
+        let mut ranks = Vec::with_capacity(answers.len());
+        answers.retain(|answers| answers.upgrade().inspect(|rank| ranks.push(rank.clone())).is_some());
+        drop(answers);
+        ranks.iter().filter(|rank| rank.since_looked() >= RECENTLY && rank.answer_once()).count() > 0
     }
 
     /// The descriptor of the file, for others to attach to.

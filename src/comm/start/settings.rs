@@ -114,7 +114,7 @@ impl Settings {
     }
 
     /// The cores to which one of `ranks` ranks of a machine is to be pinned, if it is.
-    pub(super) fn own_cores(&self, rank: usize, ranks: usize) -> Option<&[usize]> {
+    pub(crate) fn own_cores(&self, rank: usize, ranks: usize) -> Option<&[usize]> {
         // Ranks share the cores evenly: rank r owns those from r·c/n to (r+1)·c/n.
         let count = self.pins.len();
         (ranks <= count).then(|| &self.pins[rank * count / ranks..(rank + 1) * count / ranks])

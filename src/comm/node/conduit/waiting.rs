@@ -10,7 +10,7 @@
 
 use std::{sync::atomic::Ordering, time::Duration};
 
-use super::Conduit;
+use super::{super::helper::RECENTLY, Conduit};
 use crate::comm::{Nap, Network, Slept, WaitWord};
 
 /// Looks at a word before the network is asked. They take as long as ranks of one node need that arrive together.
@@ -83,6 +83,7 @@ impl Conduit {
         sleep: impl Fn(Duration),
     ) {
         let (start, crowded) = (self.now(), self.capabilities.crowded);
+        let mut answers = PROMPT;
         loop {
             if ready() || self.member.has_news() || network.attend() {
                 return;
@@ -91,8 +92,12 @@ impl Conduit {
             if ready() || waited >= limit || self.over().load(Ordering::Relaxed) != 0 {
                 return;
             }
-            if waited > PROMPT && self.member.fabric().answer_for_neglected() {
-                continue;
+            if waited > answers {
+                let found = self.member.fabric().answer_for_neglected();
+                answers = if found { waited } else { waited + RECENTLY / 2 };
+                if found {
+                    continue;
+                }
             }
             if waited <= PATIENCE {
                 if crowded {

@@ -4,7 +4,7 @@
 //! The launcher learns from the thread what no end of a process shows: a rank that left the meeting, and one that never came.
 
 use std::{
-    io,
+    fmt, io,
     net::{Ipv4Addr, TcpListener},
     os::fd::{AsFd, BorrowedFd, OwnedFd},
     sync::Arc,
@@ -20,7 +20,6 @@ use crate::comm::{kit::mutex::Mutex, start::launcher};
 pub(super) const ENDS: Duration = Duration::from_millis(800);
 
 /// Where the ranks of a launcher meet.
-#[derive(Debug)]
 pub struct LauncherMeeting {
     link: Arc<Link>,
     port: u16,
@@ -34,8 +33,8 @@ pub(super) struct Link {
     /// Processes that have ended, and why if not well; `to_thread` says that there are some.
     ended: Mutex<Vec<(usize, Option<String>)>>,
     to_thread: OwnedFd,
-    /// The rank that has ended the meeting, and why; `to_launcher` says that there is one.
-    lost: Mutex<Option<(usize, String)>>,
+    /// Why the meeting has ended, and the rank if that is one's fault; `to_launcher` says that it has.
+    lost: Mutex<Option<(Option<usize>, String)>>,
     to_launcher: OwnedFd,
 }
 
@@ -76,9 +75,15 @@ impl LauncherMeeting {
         wake(&self.link.to_thread);
     }
 
-    /// The rank that has ended the meeting, and why. The descriptor is readable once there is one.
-    pub fn lost(&self) -> Option<(usize, String)> {
+    /// Why the meeting has ended, and the rank if that is one's fault. The descriptor is readable then.
+    pub fn lost(&self) -> Option<(Option<usize>, String)> {
         self.link.lost.lock().clone()
+    }
+}
+
+impl fmt::Debug for LauncherMeeting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LauncherMeeting").field("port", &self.port).field("ranks", &self.ranks).finish_non_exhaustive()
     }
 }
 
@@ -101,7 +106,7 @@ impl Link {
     }
 
     /// The end of the meeting.
-    pub(super) fn hears_of(&self, rank: usize, why: String) {
+    pub(super) fn hears_of(&self, rank: Option<usize>, why: String) {
         *self.lost.lock() = Some((rank, why));
         wake(&self.to_launcher);
     }

@@ -251,11 +251,14 @@ impl Root {
                 Ok(Some(MeetingEnd::Lost(rank, why))) => {
                     self.say_to_all(&farewell(rank, &why));
                     if let Some(launcher) = &self.launcher {
-                        return launcher.hears_of(rank, why);
+                        return launcher.hears_of(Some(rank), why);
                     }
                     return say(format_args!("rank {rank} {why}, so the job is over for the others too (GA_ROOT)"));
                 }
-                Err(error) => return say(format_args!("the ranks cannot be listened to any more: {error} (GA_ROOT)")),
+                Err(error) => {
+                    let why = format!("the ranks cannot be listened to any more: {error} (GA_ROOT)");
+                    return self.launcher.as_ref().map_or_else(|| say(&why), |launcher| launcher.hears_of(None, why.clone()));
+                }
             }
         }
     }
@@ -325,9 +328,11 @@ impl Root {
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::ConnectionAborted) => return Ok(()),
             Err(error) => return Err(error),
         };
-        let strangers = self.callers.iter().filter(|caller| matches!(caller.stage, ConnectionStage::Stranger(..))).count();
-        if strangers >= self.ranks + STRANGERS {
-            return Ok(());
+        let is_stranger = |caller: &Caller| matches!(caller.stage, ConnectionStage::Stranger(..));
+        if self.callers.iter().filter(|caller| is_stranger(caller)).count() >= self.ranks + STRANGERS {
+            // The one that has waited for the longest time makes room.
+            let oldest = self.callers.iter().position(is_stranger);
+            oldest.map(|at| self.callers.remove(at));
         }
         let nonce = nonce()?;
         // What is written is short, and waits in the socket. A rank that does not read for this time is lost.
@@ -413,7 +418,12 @@ impl Root {
             return Err(ErrorKind::InvalidData.into());
         };
         if !HMAC::verify(claim(root, &own, rank, ranks), &self.secret, &proof) {
-            say(format_args!("a process that does not know the secret of the job wanted to be rank {rank} (GA_ROOT, GA_TOKEN)"));
+            // The output of a launcher is not this thread's.
+            if self.launcher.is_none() {
+                say(format_args!(
+                    "a process that does not know the secret of the job wanted to be rank {rank} (GA_ROOT, GA_TOKEN)"
+                ));
+            }
             return Err(ErrorKind::PermissionDenied.into());
         }
         let refused = if ranks != self.ranks {

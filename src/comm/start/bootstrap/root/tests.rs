@@ -151,7 +151,8 @@ fn a_rank_that_goes_without_a_word_ends_the_others() {
 fn lost(meeting: &LauncherMeeting) -> (usize, String) {
     let limit = Timespec { tv_sec: 20, tv_nsec: 0 };
     assert_eq!(poll(&mut [PollFd::new(meeting, PollFlags::IN)], Some(&limit)).unwrap(), 1, "the launcher hears of nothing");
-    meeting.lost().expect("a rank")
+    let (rank, why) = meeting.lost().expect("an end");
+    (rank.expect("a rank"), why)
 }
 
 /// A rank of a launcher that listens.

@@ -35,9 +35,9 @@ impl<T: Element, D: Dimension> OwnedPartMut<'_, T, D> {
     ///     let mut a = GlobalArray2::<f64>::builder(job, [90, 70]).block_cyclic([16, 16]).create()?;
     ///     let pool = job.pool()?;
     ///     a.owner_epoch(|mut part| {
-    ///         pool.install(|| part.par_blocks().for_each(|(block, mut x)| x.fill(block.patch.start()[0] as f64)));
+    ///         pool.install(|| part.par_blocks().for_each(|(block, mut x)| x.fill(block.patch.start()[1] as f64)));
     ///     })?;
-    ///     assert_eq!(a.load([33, 69])?, 32.0);
+    ///     assert_eq!(a.load([33, 69])?, 64.0);
     ///     job.sync()
     /// })
     /// # }

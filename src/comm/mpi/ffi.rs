@@ -142,6 +142,15 @@ impl Comm {
         Self::of_world().size()
     }
 
+    /// Its group, which the caller gives back.
+    fn group(self) -> Result<ffi::MPI_Group> {
+        let mut group = MaybeUninit::uninit();
+        // SAFETY: MPI runs, and writes the group that the call makes.
+        check("MPI_Comm_group", unsafe { ffi::MPI_Comm_group(self.0, group.as_mut_ptr()) })?;
+        // SAFETY: filled by the call that succeeded.
+        Ok(unsafe { group.assume_init() })
+    }
+
     /// The communicator of all processes, to ask.
     pub(super) fn of_world() -> Self {
         Comm(Self::world())
@@ -149,20 +158,26 @@ impl Comm {
 
     /// A communicator of some of its ranks, which is the caller's. Collective over them; calls at one time differ in their keys.
     ///
-    /// The processes meet by the communicator of all: Open MPI 4.1 meets by messages that receives of any tag take, as those of jobs do.
+    /// The processes meet by the communicator of all: Open MPI 4.1 meets by messages that receives of any tag take, as those of jobs do. So the
+    /// group is one of that communicator too, without which MPICH 4.0 faults.
     pub(super) fn of_ranks(self, ranks: impl Iterator<Item = usize>, key: u64) -> Result<SimpleCommunicator> {
         /// Every library has tags up to this one.
         const LAST_TAG: u64 = 32_767;
         let ranks: Vec<c_int> = ranks.map(|rank| rank as c_int).collect();
-        let (mut all, mut some, mut made) = (MaybeUninit::uninit(), MaybeUninit::uninit(), MaybeUninit::uninit());
-        // SAFETY: MPI runs, and writes the group that the call makes.
-        check("MPI_Comm_group", unsafe { ffi::MPI_Comm_group(self.0, all.as_mut_ptr()) })?;
-        // SAFETY: filled by the call that succeeded.
-        let mut all = unsafe { all.assume_init() };
-        // SAFETY: as many ranks as it is said, all of the communicator.
-        let code = unsafe { ffi::MPI_Group_incl(all, ranks.len() as c_int, ranks.as_ptr(), some.as_mut_ptr()) };
-        // SAFETY: the call's own group.
-        let _ = unsafe { ffi::MPI_Group_free(&raw mut all) };
+        let (count, mut places) = (ranks.len() as c_int, vec![0; ranks.len()]);
+        let [mut own, mut all] = [self.group()?, Self::of_world().group()?];
+        // SAFETY: as many ranks as it is said, all of the first group, and room for as many.
+        let code = unsafe { ffi::MPI_Group_translate_ranks(own, count, ranks.as_ptr(), all, places.as_mut_ptr()) };
+        let (mut some, mut made) = (MaybeUninit::uninit(), MaybeUninit::uninit());
+        let code = match code {
+            // SAFETY: as many ranks as it is said, all of the group.
+            0 => unsafe { ffi::MPI_Group_incl(all, count, places.as_ptr(), some.as_mut_ptr()) },
+            code => code,
+        };
+        for group in [&mut own, &mut all] {
+            // SAFETY: a group of this call's own.
+            let _ = unsafe { ffi::MPI_Group_free(group) };
+        }
         check("MPI_Group_incl", code)?;
         // SAFETY: filled by the call that succeeded.
         let mut some = unsafe { some.assume_init() };

@@ -209,7 +209,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
             hollow,
         };
         if let Some(value) = first.filter(|_| !empty) {
-            array.own_part().fill(value);
+            array.fill_own(value);
             // Nobody touches it before everybody has filled its part.
             group.barrier()?;
         }

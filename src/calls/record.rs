@@ -128,7 +128,7 @@ impl<F: FnMut(&mut Recorder)> Drop for Later<F> {
     }
 }
 
-/// The calling thread records the calls of a job from now on, and keeps so many slices. Returns false if it already records another one.
+/// The calling thread records the calls of a job from now on, and keeps `most` slices. Returns false if it already records another one.
 pub(crate) fn start(job: usize, clock: Box<dyn Fn() -> Duration>, most: usize) -> bool {
     if RECORDS.get() {
         return false;

@@ -35,7 +35,7 @@ pub use time::{Simulation, Work};
 
 use crate::{
     calls::record,
-    comm::{Capabilities, Conduit, kit::cores},
+    comm::{Capabilities, Conduit, kit::cores, start::settings::Settings},
     error::{Error, Result},
     portable::Portable,
     sync::{Group, JobState, Op},
@@ -113,14 +113,7 @@ impl AsRef<Group> for Job {
 impl Job {
     /// A rank over a conduit, on a machine whose ranks share so many cores.
     fn new(conduit: Arc<Conduit>, start: &launch::Start, cores: usize) -> Result<Self> {
-        // In virtual time a rank has one thread, however many ranks a machine has.
-        let together = if cfg!(feature = "rayon") && !conduit.has_virtual_time() { ranks_here(&conduit) } else { cores.max(1) };
-        let local = conduit.topology().local(conduit.rank());
-        // A launcher may have bound ranks to cores that they share: their threads are nobody's to pin.
-        let own = start.settings.own_cores(local.min(together - 1), together);
-        let pinned = cfg!(feature = "rayon") && own.is_some_and(|own| cores::allowed(None).is_ok_and(|allowed| allowed == own));
-        let crew = ((cores / together).max(1), pinned);
-        let (timeout, stats) = (start.settings.timeout, start.settings.stats);
+        let (crew, timeout, stats) = (crew(&conduit, &start.settings, cores), start.settings.timeout, start.settings.stats);
         let (state, scratch) = JobState::new(conduit.clone(), timeout, start.memory, stats, crew)?;
         start.wanted.start(&conduit);
         let inner = Arc::new(state);
@@ -189,6 +182,19 @@ impl Job {
     pub fn network(&self) -> &str {
         &self.network
     }
+}
+
+/// The threads of a rank's pool, and whether each is pinned to a core of the rank.
+fn crew(conduit: &Conduit, settings: &Settings, cores: usize) -> (usize, bool) {
+    // In virtual time a rank has one thread, and nothing is asked that takes longer with more ranks.
+    if cfg!(not(feature = "rayon")) || conduit.has_virtual_time() {
+        return (1, false);
+    }
+    let together = ranks_here(conduit);
+    // A launcher may have bound ranks to cores that they share, which are nobody's to pin threads to.
+    let own = settings.own_cores(conduit.topology().local(conduit.rank()), together);
+    let pinned = own.is_some_and(|own| cores::allowed(None).is_ok_and(|allowed| allowed == own));
+    ((cores / together).max(1), pinned)
 }
 
 /// The ranks of this rank's machine.

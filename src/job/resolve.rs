@@ -82,11 +82,8 @@ impl Launch {
         let ranks = asked.unwrap_or(if way == Way::Run { cores } else { 1 }).min(most);
         let launched = match way {
             Way::Meet { rank, size } => Some(Started::by_meeting(rank, size).map_err(Error::Launch)?),
-            _ => launched(network, variant, self.bootstrap, started, asked)?,
+            _ => launched(network, variant, self.bootstrap, started, asked, way)?,
         };
-        if way == Way::Start && launched.is_none() && !variant.is_launched_by_itself() {
-            self.refuse_to_part(&name, started)?;
-        }
         let per_node =
             Setting { method: "Launch::ranks_per_node", variable: "GA_RANKS_PER_NODE", allowed: "a number of ranks, at least 1" };
         let ranks_per_node = per_node.value(self.ranks_per_node, |text| text.parse().ok(), |&ranks| ranks > 0)?;
@@ -186,21 +183,6 @@ impl Launch {
         Ok(Start { variant, name, settings, memory, wanted })
     }
 
-    /// Refuses to make each of several ranks of a launcher a job of its own, unless that is chosen.
-    fn refuse_to_part(&self, network: &str, started: Option<Started>) -> Result<(), Error> {
-        let chosen = match self.bootstrap {
-            None => variable("GA_BOOTSTRAP", Bootstrap::ALLOWED, |text| text.parse().ok())?,
-            chosen => chosen,
-        };
-        match started.filter(|started| started.has_others() && chosen != Some(Bootstrap::Fork)) {
-            None => Ok(()),
-            Some(started) => Err(Error::Launch(format!(
-                "this is {started}, but ranks of \"{network}\" are not those processes; choose another network (GA_NETWORK), GA_BOOTSTRAP=mpi \
-                 in a binary with the feature `mpi`, or a job of its own for each process (GA_BOOTSTRAP=fork)"
-            ))),
-        }
-    }
-
     /// What the job is to tell about itself.
     fn wanted(&self) -> Result<Wanted, Error> {
         const STATS: &str = "0, 1 or the name of a file that ends in .json or .svg";
@@ -239,6 +221,7 @@ fn launched(
     chosen: Option<Bootstrap>,
     started: Option<Started>,
     asked: Option<usize>,
+    way: Way,
 ) -> Result<Option<Started>, Error> {
     let bootstrap = Setting { method: "Launch::bootstrap", variable: "GA_BOOTSTRAP", allowed: Bootstrap::ALLOWED };
     let chosen = bootstrap.value(chosen, |text| text.parse().ok(), |_| true)?;
@@ -256,7 +239,16 @@ fn launched(
         Protocol::Root => Bootstrap::Root,
         Protocol::Mpi => Bootstrap::Mpi,
     });
+    // Where `run` makes ranks, or finds those of the network, `start` would make each process of a launcher a job of its own.
+    let parted = started.filter(|started| way == Way::Start && started.has_others());
+    let refuse = |started: Started, advice: &str| {
+        let what = format!("this is {started}, but ranks of \"{}\" are not those processes; {advice}", network.name);
+        Err(Error::Launch(what))
+    };
     if !variant.meets_by_launcher() {
+        if let Some(started) = parted.filter(|_| !variant.is_launched_by_itself()) {
+            return refuse(started, "choose another network (GA_NETWORK)");
+        }
         // What is so without a choice.
         let other = chosen.filter(|&name| !variant.is_launched_by_itself() || name != Bootstrap::Mpi);
         return other.map_or(Ok(None), |name| {
@@ -279,7 +271,10 @@ fn launched(
             }
         ))),
         // Over shared memory alone, each process of MPI's is a job of its own.
-        None if spoken == Some(Bootstrap::Mpi) && matches!(variant.ranks, Ranks::Children(_)) => Ok(None),
+        None if spoken == Some(Bootstrap::Mpi) && matches!(variant.ranks, Ranks::Children(_)) => match parted {
+            Some(started) => refuse(started, "choose GA_BOOTSTRAP=mpi, or a job of its own for each process (GA_BOOTSTRAP=fork)"),
+            None => Ok(None),
+        },
         None => match started {
             Some(started) if started.has_others() && started.protocol().is_none() => Err(Error::Launch(started.refusal())),
             // A process alone may fork more ranks, if it is asked to.

@@ -102,7 +102,7 @@ impl<T: Element, D: Dimension, S: Dimension> Operand<'_, T, D, S> {
         self.check_operand(ASSIGN, source)?;
         let section = self.array.enter(ASSIGN, &[self.fingerprint(), source.fingerprint()], self.uses(source))?;
         let copied = if self.matches(source) {
-            self.share_each_run(2, self.thread_share(), |run| {
+            self.share_each_run(2, self.array.thread_share(), |run| {
                 let [own, from] = [self.array.own_part(), source.array.own_part()].map(|part| part.slice(run.clone()));
                 own.copy_from(&from);
             });

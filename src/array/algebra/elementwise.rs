@@ -161,7 +161,7 @@ impl<T: Element, D: Dimension, S: Dimension> Operand<'_, T, D, S> {
     pub(super) fn fill(&self, value: T) -> Result<()> {
         const OPERATION: &str = "fill";
         let section = self.array.enter(OPERATION, &[self.fingerprint()], Elements::Own)?;
-        self.share_each_run(1, self.thread_share(), |run| self.array.own_part().slice(run).fill(value));
+        self.share_each_run(1, self.array.thread_share(), |run| self.array.own_part().slice(run).fill(value));
         section.leave(Ok(()))
     }
 
@@ -378,7 +378,7 @@ impl<T: Additive, D: Dimension, S: Dimension> Operand<'_, T, D, S> {
     pub(super) fn scale(&self, alpha: T::Scale) -> Result<()> {
         const OPERATION: &str = "scale";
         let section = self.array.enter(OPERATION, &[self.fingerprint()], Elements::Own)?;
-        self.share_each_run(2, self.thread_share(), |run| self.array.own_part().slice(run).scale(alpha));
+        self.share_each_run(2, self.array.thread_share(), |run| self.array.own_part().slice(run).scale(alpha));
         section.leave(Ok(()))
     }
 
@@ -397,7 +397,7 @@ impl<T: Additive, D: Dimension, S: Dimension> Operand<'_, T, D, S> {
         self.check_operand(OPERATION, &x)?;
         self.check_operand(OPERATION, &y)?;
         let section = self.array.enter(OPERATION, &[self.fingerprint(), x.fingerprint(), y.fingerprint()], Elements::Own)?;
-        self.share_each_run(3, self.thread_share(), |run| {
+        self.share_each_run(3, self.array.thread_share(), |run| {
             let [own, x, y] = [self.array.own_part(), x.array.own_part(), y.array.own_part()].map(|part| part.slice(run.clone()));
             own.axpby(alpha, &x, beta, &y);
         });
@@ -425,7 +425,7 @@ impl<T: Additive, D: Dimension, S: Dimension> Operand<'_, T, D, S> {
         self.check_operand(operation, &x)?;
         // As `zip` does: members may have other factors.
         let section = self.array.enter(operation, &[self.fingerprint(), x.fingerprint(), 0], Elements::Own)?;
-        self.share_each_run(3, self.thread_share(), |run| {
+        self.share_each_run(3, self.array.thread_share(), |run| {
             let [own, x] = [self.array.own_part(), x.array.own_part()].map(|part| part.slice(run.clone()));
             own.axpby(alpha, &x, beta, &own);
         });

@@ -102,7 +102,7 @@ impl<T: Element, D: Dimension, S: Dimension> Operand<'_, T, D, S> {
             return section.leave(mapped);
         }
         let most = buffer_elements::<T>();
-        self.share_own_runs(2, self.fair_piece(), |runs| {
+        self.share_own_groups(2, self.fair_piece(), |runs| {
             let part = self.array.own_part();
             let mut buffer = vec![T::zeroed(); most.min(part.len())];
             for run in runs.iter().flat_map(|run| cut(run.clone(), most)) {
@@ -139,7 +139,7 @@ impl<T: Element, D: Dimension, S: Dimension> Operand<'_, T, D, S> {
             return section.leave(zipped);
         }
         self.array.streamed::<A>(self.array.own_part().len());
-        self.share_own_runs(2, self.fair_piece(), |runs| {
+        self.share_own_groups(2, self.fair_piece(), |runs| {
             let (own, other) = (self.array.own_part(), a.array.own_part());
             let room = most.min(own.len());
             let (mut values, mut others) = (vec![T::zeroed(); room], vec![A::zeroed(); room]);

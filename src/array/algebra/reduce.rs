@@ -15,7 +15,6 @@ use crate::{
     calls::located,
     element::{Additive, Element, Number},
     error::Result,
-    memory::part::Part,
     sync::ops,
 };
 
@@ -155,19 +154,11 @@ impl<T: Element, D: Dimension, S: Dimension> Operand<'_, T, D, S> {
     /// piece, which is read box by box.
     fn fold_own<U: Copy>(&self, neutral: U, f: impl Fn(T) -> U, op: impl Fn(U, U) -> U) -> U {
         if self.is_whole() {
-            let (mut value, mut piece, mut room) = (neutral, PieceFold::new(self, neutral), piece_elements::<T>());
-            self.own_runs(1, |mut run| {
-                while !run.is_empty() {
-                    let len = room.min(run.len());
-                    piece.add(run.start..run.start + len, &f, &op);
-                    (run.start, room) = (run.start + len, room - len);
-                    if room == 0 {
-                        value = op(value, piece.take(neutral, &op));
-                        room = piece_elements::<T>();
-                    }
-                }
+            let (mut value, mut buffer) = (neutral, Vec::new());
+            self.own_groups(1, piece_elements::<T>(), |runs| {
+                value = op(value, self.fold_piece(runs, &mut buffer, neutral, &f, &op));
             });
-            return if room < piece_elements::<T>() { op(value, piece.take(neutral, &op)) } else { value };
+            return value;
         }
         let mut lanes = [neutral; LANES];
         self.read_boxes(|_, values| fold_into(&mut lanes, values.as_slice_memory_order().unwrap_or_default(), &f, &op));
@@ -184,12 +175,27 @@ impl<T: Element, D: Dimension, S: Dimension> Operand<'_, T, D, S> {
         if !self.is_whole() {
             return self.fold_own(neutral, f, op);
         }
-        let pieces = self.share_own_runs(1, piece_elements::<T>(), |runs| {
-            let mut piece = PieceFold::new(self, neutral);
-            runs.iter().for_each(|run| piece.add(run.clone(), &f, &op));
-            piece.take(neutral, &op)
-        });
-        pieces.into_iter().fold(neutral, op)
+        let fold = |runs: &[Range<usize>]| self.fold_piece(runs, &mut Vec::new(), neutral, &f, &op);
+        self.share_own_groups(1, piece_elements::<T>(), fold).into_iter().fold(neutral, op)
+    }
+
+    fn fold_piece<U: Copy>(
+        &self,
+        runs: &[Range<usize>],
+        buffer: &mut Vec<T>,
+        neutral: U,
+        f: &impl Fn(T) -> U,
+        op: &impl Fn(U, U) -> U,
+    ) -> U {
+        let (part, mut lanes) = (self.array.own_part(), [neutral; LANES]);
+        let most = buffer_elements::<T>().next_multiple_of(LANES);
+        buffer.resize(most.min(part.len()), T::zeroed());
+        for run in runs.iter().flat_map(|run| cut(run.clone(), most)) {
+            let values = &mut buffer[..run.len()];
+            part.read_slice(run.start, values);
+            fold_into(&mut lanes, values, f, op);
+        }
+        lanes.into_iter().reduce(op).unwrap_or(neutral)
     }
 
     /// Σ xᵢyᵢ over this operand, which is not transposed, and another.
@@ -201,7 +207,7 @@ impl<T: Element, D: Dimension, S: Dimension> Operand<'_, T, D, S> {
         self.check_operand(OPERATION, other)?;
         let own = || {
             if self.matches(other) {
-                let pieces = self.share_own_runs(2, piece_elements::<T>(), |runs| {
+                let pieces = self.share_own_groups(2, piece_elements::<T>(), |runs| {
                     let (own, other) = (self.array.own_part(), other.array.own_part());
                     runs.iter().fold(T::ZERO, |sum, run| sum.plus(own.slice(run.clone()).dot(&other.slice(run.clone()))))
                 });
@@ -271,37 +277,6 @@ impl<T: Number, D: Dimension> GlobalArray<T, D> {
 }
 
 /// Combines values with lanes, each with that of its place.
-/// A piece of a rank's part that is being folded.
-struct PieceFold<'a, T, U> {
-    part: Part<'a, T>,
-    lanes: [U; LANES],
-    buffer: Vec<T>,
-}
-
-impl<'a, T: Element, U: Copy> PieceFold<'a, T, U> {
-    fn new<D: Dimension, S: Dimension>(operand: &Operand<'a, T, D, S>, neutral: U) -> Self {
-        let part = operand.array.own_part();
-        let most = buffer_elements::<T>().next_multiple_of(LANES);
-        PieceFold { lanes: [neutral; LANES], buffer: vec![T::zeroed(); most.min(part.len())], part }
-    }
-
-    fn add(&mut self, run: Range<usize>, f: &impl Fn(T) -> U, op: &impl Fn(U, U) -> U) {
-        if run.is_empty() {
-            return;
-        }
-        for run in cut(run, self.buffer.len()) {
-            let values = &mut self.buffer[..run.len()];
-            self.part.read_slice(run.start, values);
-            fold_into(&mut self.lanes, values, f, op);
-        }
-    }
-
-    /// The value of the piece. The next one begins.
-    fn take(&mut self, neutral: U, op: &impl Fn(U, U) -> U) -> U {
-        std::mem::replace(&mut self.lanes, [neutral; LANES]).into_iter().reduce(op).unwrap_or(neutral)
-    }
-}
-
 fn fold_into<T: Copy, U: Copy>(lanes: &mut [U; LANES], values: &[T], f: &impl Fn(T) -> U, op: &impl Fn(U, U) -> U) {
     let (rows, rest) = values.as_chunks::<LANES>();
     for row in rows {

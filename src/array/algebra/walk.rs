@@ -9,6 +9,7 @@ use ndarray::{ArrayView, ArrayViewMut, Dimension, IntoDimension, ShapeBuilder};
 
 use super::{buffer_elements, operand::Operand};
 use crate::{
+    array::GlobalArray,
     distribution::{Order, Piece},
     element::Element,
     error::Result,
@@ -66,41 +67,49 @@ impl<T: Element, D: Dimension, S: Dimension> Operand<'_, T, D, S> {
         array.streamed::<T>(passes * elements);
     }
 
-    /// As [`own_runs`](Self::own_runs), in groups of ranges that have `most` elements together, the last one at most; several threads may have
-    /// some groups at once.
-    pub(super) fn share_own_runs<R: Send>(
-        &self,
-        passes: usize,
-        most: usize,
-        f: impl Fn(&[Range<usize>]) -> R + Send + Sync,
-    ) -> Vec<R> {
-        let (mut ranges, mut starts, mut room) = (Vec::new(), vec![0], most);
+    /// As [`own_runs`](Self::own_runs), in groups of ranges that have `most` elements together, the last one at most.
+    pub(super) fn own_groups(&self, passes: usize, most: usize, mut f: impl FnMut(&[Range<usize>])) {
+        let (mut ranges, mut room) = (Vec::new(), most);
         self.own_runs(passes, |mut run| {
             while !run.is_empty() {
                 let len = room.min(run.len());
                 ranges.push(run.start..run.start + len);
                 (run.start, room) = (run.start + len, room - len);
                 if room == 0 {
-                    starts.push(ranges.len());
+                    f(&ranges);
+                    ranges.clear();
                     room = most;
                 }
             }
         });
-        if room < most {
-            starts.push(ranges.len());
+        if !ranges.is_empty() {
+            f(&ranges);
         }
-        self.array.group.inner.job.share(starts.len() - 1, |at| f(&ranges[starts[at]..starts[at + 1]]))
+    }
+
+    /// The same, where several threads may have some groups at once.
+    pub(super) fn share_own_groups<R: Send>(
+        &self,
+        passes: usize,
+        most: usize,
+        f: impl Fn(&[Range<usize>]) -> R + Send + Sync,
+    ) -> Vec<R> {
+        let (job, mut results, mut groups) = (&self.array.group.inner.job, Vec::new(), Vec::new());
+        if job.sharers() == 1 {
+            // Without a list of them.
+            self.own_groups(passes, most, |ranges| results.push(f(ranges)));
+            return results;
+        }
+        self.own_groups(passes, most, |ranges| groups.push(ranges.to_vec()));
+        job.share(groups.len(), |at| f(&groups[at]))
     }
 
     /// The same, where each range is by itself.
     pub(super) fn share_each_run(&self, passes: usize, most: usize, f: impl Fn(Range<usize>) + Send + Sync) {
-        self.share_own_runs(passes, most, |runs| runs.iter().cloned().for_each(&f));
-    }
-
-    /// Elements of the share of each thread of a large part. Kernels write long ranges past the caches, so there is one for each thread.
-    pub(super) fn thread_share(&self) -> usize {
-        let (len, least) = (self.array.own_part().len(), piece_elements::<T>());
-        if len > least { len.div_ceil(self.array.group.inner.job.sharers()).max(least) } else { least }
+        match self.array.group.inner.job.sharers() {
+            1 => self.own_runs(passes, f),
+            _ => drop(self.share_own_groups(passes, most, |runs| runs.iter().cloned().for_each(&f))),
+        }
     }
 
     /// Calls `f` with this rank's pieces, cut so that no box has more elements than `edges` allow; returns the number of
@@ -220,6 +229,21 @@ impl<T: Element, D: Dimension, S: Dimension> Operand<'_, T, D, S> {
         self.array.streamed::<B>(if b.is_some() { elements } else { 0 });
         self.array.streamed::<T>(passes * elements);
         Ok(())
+    }
+}
+
+impl<T: Element, D: Dimension> GlobalArray<T, D> {
+    /// Elements of the share of each thread of a large part. Kernels write long ranges past the caches, so there is one for each thread.
+    pub(in crate::array) fn thread_share(&self) -> usize {
+        self.own_part().len().div_ceil(self.group.inner.job.sharers()).max(piece_elements::<T>())
+    }
+
+    /// Fills this rank's part, with its ghost cells. Threads that will work on it put the pages of a large one near them.
+    pub(in crate::array) fn fill_own(&self, value: T) {
+        let (len, share) = (self.own_part().len(), self.thread_share());
+        self.group.inner.job.share(len.div_ceil(share), |at| {
+            self.own_part().slice(at * share..len.min((at + 1) * share)).fill(value);
+        });
     }
 }
 

@@ -73,7 +73,7 @@ fn tell<const N: usize>(comm: Comm, group: &[usize], rank: usize, mut words: [u6
 }
 
 /// A communicator of some ranks of a job, in their order. Collective over them; the `key` is that of no other call at the time, and
-/// `all_can` tells whether all of them can.
+/// `all_can` returns true if all of them can.
 ///
 /// # Errors
 /// The job's ranks are not processes of MPI; what MPI says.

@@ -35,7 +35,11 @@ pub(super) struct JoinedRank {
 }
 
 /// Joins a rank to the others of a job of one machine.
-pub(super) fn join(settings: &Settings, member: Member, joins: Joins) -> Result<JoinedRank, String> {
+pub(super) fn join(
+    settings: &Settings,
+    member: Member,
+    joins: impl FnOnce(&Settings, Member) -> Result<Joint, Error>,
+) -> Result<JoinedRank, String> {
     let joint = match member.topology().is_all_mapped() {
         true => Ok((Arc::new(Conduit::mapped(member)), None)),
         false => joins(settings, member),
@@ -52,12 +56,8 @@ pub(super) fn join_over<W: Wire + 'static>(
     wire: impl FnOnce(&Member) -> Result<W, Error>,
     await_others: Option<AwaitOthers>,
 ) -> Result<JoinedRank, String> {
-    let joint = match member.topology().is_all_mapped() {
-        true => Ok((Arc::new(Conduit::mapped(member)), None)),
-        false => wire(&member).and_then(|wire| over(wire, settings, member)),
-    };
-    let (conduit, helper) = joint.map_err(|error| error.to_string())?;
-    Ok(JoinedRank { conduit, helper, await_others })
+    let joined = join(settings, member, |settings, member| over(wire(&member)?, settings, member))?;
+    Ok(JoinedRank { await_others, ..joined })
 }
 
 impl JoinedRank {

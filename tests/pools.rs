@@ -4,6 +4,7 @@ use std::{sync::mpsc, time::Duration};
 
 use global_arrays::prelude::*;
 use rayon::prelude::*;
+use rustix::thread::sched_getaffinity;
 
 /// The longest that a job may take, which takes some seconds.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -31,6 +32,27 @@ fn one_sided_calls(job: &Job) -> Result<(), Error> {
     job.sync()?;
     assert_eq!(a.sum()?, (8 * CALLS * job.size()) as f64);
     job.sync()
+}
+
+/// Each thread of a pool has one core of its rank, and no two have the same; without pins they have all of the process.
+#[test]
+fn threads_of_a_pool_have_cores_of_their_own() {
+    let cores = || {
+        let own = sched_getaffinity(None).expect("the cores of a thread");
+        (0..1024).filter(|&core| own.is_set(core)).collect::<Vec<_>>()
+    };
+    let all = cores();
+    for (pin, ranks) in [(true, 1), (true, all.len()), (false, 1)] {
+        let body = |job: &Job| {
+            let mut of_threads = job.pool()?.broadcast(|_| cores());
+            of_threads.sort();
+            let own = if pin { cores() } else { all.clone() };
+            let expected = if pin { own.iter().map(|&core| vec![core]).collect() } else { vec![own; job.threads().get()] };
+            assert_eq!(of_threads, expected, "{ranks} ranks, pinned: {pin}");
+            job.sync()
+        };
+        Launch::new().ranks(ranks).network("threads").pin(pin).run(body).expect("a job");
+    }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Groups of some ranks, in an order of their own.
 
-use global_arrays::prelude::*;
+use global_arrays::{channel, prelude::*};
 
 pub(crate) fn split(job: &Job) -> Result<(), Error> {
     let color = job.rank() % 3;
@@ -14,6 +14,31 @@ pub(crate) fn split(job: &Job) -> Result<(), Error> {
     assert_eq!(alone.all_reduce_one(5_i32, ops::sum)?, 5);
     alone.sync()?;
     group.sync()?;
+    job.sync()
+}
+
+/// Groups are alike: channels, counters and arrays of the members on a node, and of the first of each node.
+pub(crate) fn of_nodes(job: &Job) -> Result<(), Error> {
+    let (node, leaders) = (job.node_group()?, job.leader_group()?);
+    let here = (0..job.size()).filter(|&rank| job.node_of(rank) == job.node());
+    assert!(node.ranks().eq(here));
+    assert_eq!(leaders.is_some(), node.member() == 0);
+    for group in [Some(&node), leaders.as_ref()].into_iter().flatten() {
+        let (own, size) = (group.member(), group.size());
+        let counter = Counter::new(group)?;
+        counter.fetch_add(1)?;
+        group.sync()?;
+        assert_eq!(counter.get()?, size);
+        let mut a = GlobalArray1::<u64>::builder(group, [3 * size]).create()?;
+        a.fill(2)?;
+        assert_eq!(a.sum()?, 6 * size as u64);
+        let [right, left] = [own + 1, own + size - 1].map(|member| member % size);
+        let (mut outlets, mut inlets) = group.channels([channel::to::<usize>(right, 0, 1)], [channel::from::<usize>(left, 0)])?;
+        outlets[0].put(&[own])?;
+        assert_eq!(*inlets[0].wait()?, [left]);
+        group.sync()?;
+    }
+    assert_eq!(leaders.map_or(job.nodes(), |leaders| leaders.size()), job.nodes());
     job.sync()
 }
 

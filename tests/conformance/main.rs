@@ -78,6 +78,7 @@ const TOPICS: &[(&str, Topic)] = &[
     ("periodic_patches", ghosts::periodic_patches),
     ("groups_split", groups::split),
     ("groups_three_deep", groups::three_deep),
+    ("groups_of_nodes", groups::of_nodes),
     ("groups_in_another_order", groups::another_order),
     ("groups_know_ranks_and_nodes", groups::places),
     ("arrays_on_groups", groups::arrays),

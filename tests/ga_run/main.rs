@@ -91,7 +91,7 @@ struct Ended {
     took: Duration,
 }
 
-/// The command of `ga-run` for so many ranks, with the mark of its processes.
+/// The command of `ga-run` for a number of ranks, with the mark of its processes.
 fn command(at: Where, ranks: usize, options: &[&str], program: &[&str]) -> (Command, String) {
     let own = env::current_exe().expect("the path of this program");
     let own = own.to_str().expect("a path that is text");
@@ -124,7 +124,7 @@ fn hosts(command: &mut Command, text: &str) {
     };
 }
 
-/// Starts a program of this suite on so many ranks.
+/// Starts a program of this suite on a number of ranks.
 fn start(at: Where, ranks: usize, name: &str) -> Started {
     started(at, ranks, &[], name, &[])
 }

@@ -1,5 +1,6 @@
 //! Programs without the feature `mpi` that a launcher starts: their ranks meet by what the launcher speaks, PMI or PMIx, and are one job over
-//! shared memory. The suites, under each library's launcher and under `ga-run`, and `hello` under Slurm's.
+//! shared memory. The suites, under each library's launcher and under `ga-run`, and `hello` and a job that is a value under
+//! Slurm's.
 
 use super::counts::Report;
 use super::mpi::{self, Library};
@@ -50,5 +51,9 @@ pub fn under_srun(tier: Tier) -> Result<Vec<Report>> {
     // The command that builds all examples: its results are there.
     let built = cargo::build(cargo::EXAMPLES)?;
     let hello = built.iter().find(|program| program.name == "hello").context("no example hello")?;
-    slurm::run("without MPI", UNDER_SRUN, hello, tier)
+    let mut reports = slurm::run("without MPI", UNDER_SRUN, hello, tier)?;
+    let built = suites::build(tier)?;
+    let failures = built.iter().find(|suite| suite.kind == "test" && suite.name == "failures").context("no suite failures")?;
+    reports.extend(slurm::run("a job that is a value, without MPI", UNDER_SRUN, failures, tier)?);
+    Ok(reports)
 }

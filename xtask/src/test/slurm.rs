@@ -37,15 +37,15 @@ pub enum Comes {
     Refused(&'static [&'static str]),
 }
 
-/// Starts `hello` by `srun` with each of some options; one skipped report where there is no Slurm.
-pub fn run(name: &str, starts: &[(&str, Comes)], hello: &Program, tier: Tier) -> Result<Vec<Report>> {
+/// Starts `hello` or the suite `failures` by `srun` with each of some options; one skipped report where there is no Slurm.
+pub fn run(name: &str, starts: &[(&str, Comes)], program: &Program, tier: Tier) -> Result<Vec<Report>> {
     let skipped = |why: &str| Ok(vec![Report::skipped(&format!("{name}: srun"), why).said()]);
     if let Some(why) = missing() {
         return skipped(&why);
     }
     let folder = std::env::temp_dir().join(format!("global-arrays-slurm-{}", std::process::id()));
     fs::create_dir(&folder).context("making a folder for Slurm")?;
-    let said = start(&folder, starts, hello, tier);
+    let said = start(&folder, starts, program, tier);
     let _ = fs::remove_dir_all(&folder);
     let outcome = said?;
     if let Some((_, why)) = outcome.stdout.split_once("== no Slurm: ") {
@@ -78,15 +78,17 @@ fn missing() -> Option<String> {
     programs.into_iter().find(|program| !there(program)).map(|program| format!("no {program}"))
 }
 
-fn start(folder: &Path, starts: &[(&str, Comes)], hello: &Program, tier: Tier) -> Result<child::Outcome> {
+fn start(folder: &Path, starts: &[(&str, Comes)], program: &Program, tier: Tier) -> Result<child::Outcome> {
     let script = folder.join("slurm.sh");
     fs::write(&script, SCRIPT).context("writing the script that starts Slurm")?;
     let mut command = Command::new("unshare");
     command.args(["--net", "--uts", "--pid", "--fork", "--kill-child", "--mount-proc", "sh"]);
-    command.args([&script, folder, &hello.path]).args(starts.iter().map(|(option, _)| option));
+    command.args([&script, folder, &program.path]).args(starts.iter().map(|(option, _)| option));
     command.current_dir(cargo::root());
     environment(&mut command, tier);
     super::mpi::variables(&mut command);
+    // What the suite does; `hello` reads no such variable.
+    command.env("GA_TEST_CASE", "start_and_finish");
     child::run(&mut command, LIMIT)
 }
 

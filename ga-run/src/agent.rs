@@ -118,7 +118,7 @@ impl Agent {
         }
     }
 
-    /// Waits for something. Returns whether a frame has come, and a signal.
+    /// Waits for something. The first answer is true if a frame has come, the second if a signal has.
     fn wait(&self, signals: &Signals, stdin: &File) -> io::Result<[bool; 2]> {
         let mut looked = vec![PollFd::new(stdin, PollFlags::IN), PollFd::new(signals, PollFlags::IN)];
         if self.credit > 0 {
@@ -299,7 +299,7 @@ impl RankPipe {
         self.send(rank, whole)
     }
 
-    /// Reads once. Returns whether there was something.
+    /// Reads once. Returns true if there was something.
     fn grows(&mut self) -> io::Result<bool> {
         let Some(end) = &mut self.end else { return Ok(false) };
         let mut buffer = [0; 1 << 14];

@@ -334,7 +334,7 @@ impl JobRun {
                 self.hand_on(signal);
                 self.stage = Stage::Ends(Instant::now() + GRACE);
             }
-            // Who asks twice is in a hurry.
+            // A second signal wants the end now.
             _ => self.kill(),
         }
     }

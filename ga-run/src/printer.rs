@@ -16,7 +16,7 @@ pub(crate) struct Printer {
     shared: Arc<Shared>,
 }
 
-/// An agent, and so many bytes that it may send once a text is written.
+/// An agent, and the bytes that it may send once a text is written.
 pub(crate) type Credit = (usize, usize);
 
 #[derive(Debug)]

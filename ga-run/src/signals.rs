@@ -30,7 +30,7 @@ impl Signals {
         let mut come = Vec::new();
         for &signal in signals.iter().filter(|&&signal| !is_ignored(signal)) {
             let flag = Arc::new(AtomicBool::new(false));
-            // In this order: who is woken finds the flag.
+            // In this order: the loop that wakes finds the flag.
             flag::register(signal, flag.clone())?;
             pipe::register(signal, wakes.try_clone()?)?;
             come.push((signal, flag));

@@ -6,7 +6,7 @@
 //!  to an agent       Start     the plan of its ranks
 //!                    Signal    a number, for its ranks and their children
 //!                    Input     bytes for the standard input of rank 0; none: there are no more
-//!                    Credit    so many more bytes of what ranks print may be sent
+//!                    Credit    more bytes of what ranks print may be sent: their number
 //!  from an agent     Output    of a rank: whole lines, the end of its output, or a part of a long line
 //!                    Errors    the same, of its standard error
 //!                    Exit      of a rank: its status

@@ -31,7 +31,7 @@ fn main() -> Result<(), Error> {
         let board = || GlobalArray2::<u8>::builder(job, [N, N]).ghosts([1, 1]).name("board").zeros().create();
         let (mut old, mut new) = (board()?, board()?);
         if start > 0 {
-            old.read_npy(file(start))?;
+            old.read(file(start))?;
         } else if job.rank() == 0 {
             old.scatter(&GLIDER, &[1; GLIDER.len()])?;
         }
@@ -47,7 +47,7 @@ fn main() -> Result<(), Error> {
             })?;
             std::mem::swap(&mut old, &mut new);
             if generation % BETWEEN == 0 || generation == start + RUN {
-                old.save_npy(file(generation))?; // whole, or not at all
+                old.save(file(generation))?; // whole, or not at all
                 if job.rank() == 0 {
                     let older = saved(folder)?.into_iter().filter(|&other| other < generation);
                     older.for_each(|other| drop(fs::remove_file(file(other)))); // or the next run does it

@@ -45,7 +45,7 @@ fn main() -> Result<(), Error> {
             new.beyond_mut(1, Side::Low).fill(HOT);
         })?;
         if resumes {
-            old.read_npy(&state)?;
+            old.read(&state)?;
         }
 
         for _ in 0..steps {
@@ -59,7 +59,7 @@ fn main() -> Result<(), Error> {
             std::mem::swap(&mut old, &mut new);
         }
 
-        old.save_npy(&state)?;
+        old.save(&state)?;
         let mean = old.sum()? / old.len() as f64;
         if let Some(u) = old.get_on(0, ..)? {
             write_vti(&image, &u).map_err(|error| Error::other(format!("cannot write {}: {error}", image.display())))?;

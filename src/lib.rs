@@ -46,7 +46,7 @@
 //! | [`get`](GlobalArray::get), [`put`](GlobalArray::put), [`accumulate`](GlobalArray::accumulate) of patches; [`load`](GlobalArray::load) and [`store`](GlobalArray::store) of elements; [`gather`](GlobalArray::gather) and [`scatter`](GlobalArray::scatter) of lists | one-sided: no other rank takes part |
 //! | [`get_nb`](GlobalArray::get_nb) and its like, [`job.scope`](Group::scope) | one-sided, non-blocking: the rank computes meanwhile |
 //! | [`fetch_add`](GlobalArray::fetch_add), [`compare_exchange`](GlobalArray::compare_exchange), [`Counter`], [`Locks`], [`Signal`] | one-sided and atomic |
-//! | [`fill`](GlobalArray::fill), [`dot`](GlobalArray::dot), [`matmul`](GlobalArray::matmul), [`save_npy`](GlobalArray::save_npy) and the rest of the algebra | collective: all members call it |
+//! | [`fill`](GlobalArray::fill), [`dot`](GlobalArray::dot), [`matmul`](GlobalArray::matmul), [`save`](GlobalArray::save) and the rest of the algebra | collective: all members call it |
 //! | [`owner_epoch`](GlobalArray::owner_epoch), [`read_epoch`](GlobalArray::read_epoch), [`job.epoch`](Group::epoch) | collective: each rank's part as plain memory, free of data races |
 //! | [`broadcast`](Group::broadcast), [`all_reduce`](Group::all_reduce) and the like | collective, on slices |
 //!
@@ -142,6 +142,7 @@ mod comm;
 pub mod distribution;
 mod element;
 mod error;
+pub mod file;
 mod file_names;
 pub mod guide;
 pub mod index;
@@ -155,12 +156,13 @@ pub use {bytemuck, ndarray, num_complex};
 
 pub use array::{
     Builder, FetchOp, Frozen, GlobalArray, GlobalArray1, GlobalArray2, GlobalArray3, GlobalArray4, GlobalArray5, GlobalArray6,
-    GlobalArrayD, NpyElement,
+    GlobalArrayD,
 };
 pub use comm::Connections;
 pub use distribution::{Boundary, Side};
 pub use element::{Additive, AtomicInteger, Element, Number};
 pub use error::{Error, Operation, Result};
+pub use file::FileElement;
 pub use job::{Bootstrap, Connect, Job, Launch, Meeting, Memory, Stats, run};
 pub use message::{active, channel, mailbox};
 pub use portable::Portable;

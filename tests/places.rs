@@ -79,7 +79,7 @@ fn of_collective_calls() {
         refused!(a.set_diagonal(&[]));
         refused!(a.symmetrize());
         refused!(a.update_ghosts_at(2, global_arrays::Side::Low));
-        refused!(a.save_npy("/no such folder/a.npy"));
+        refused!(a.save("/no such folder/a.npy"));
         refused!(GlobalArray2::<f64>::builder(job, [4, 6]).block_cyclic([0, 1]).create());
         refused!(GlobalArray2::<f64>::builder(job, [1 << 40, 1 << 20]).create());
         refused!(Counter::with_owner(job, job.size()));

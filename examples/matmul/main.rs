@@ -114,7 +114,7 @@ fn rank_main(job: &Job, arguments: &Arguments) -> Result<(), Error> {
     }
     if let Some(folder) = &arguments.save {
         for (name, matrix) in [("A", &a), ("B", &b), ("C", &c)] {
-            matrix.save_npy(folder.join(format!("{name}.npy")))?;
+            matrix.save(folder.join(format!("{name}.npy")))?;
         }
     }
     Ok(())

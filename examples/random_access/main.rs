@@ -136,7 +136,7 @@ fn rank_main(job: &Job, arguments: &Arguments) -> Result<(), Error> {
     };
     // The check runs the stream again on this table.
     if let Some(file) = &arguments.save {
-        words.save_npy(file)?;
+        words.save(file)?;
     }
     let errors = table.errors(job, &mut words)?;
     let report = Report { table, way, network: job.network().to_owned(), seconds, errors, reached };

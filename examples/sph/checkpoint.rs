@@ -69,8 +69,8 @@ impl Saved {
     /// # Errors
     /// A file of particles that cannot be read or is of another shape.
     pub(crate) fn particles<const D: usize, P: Moving<D>>(&self, job: &Job, count: u64, file: &Path) -> Result<Vec<P>, Error> {
-        let gathered = Gathered::<D, P>::new(job, count, "restored particles")?;
-        gathered.array.read_npy(Files::new(file, Vec::new())?.beside(&self.particles))?;
+        let mut gathered = Gathered::<D, P>::new(job, count, "restored particles")?;
+        gathered.array.read(Files::new(file, Vec::new())?.beside(&self.particles))?;
         let share = share(count, job.rank(), job.size());
         let rows = gathered.array.get(s![share.start as usize..share.end as usize, ..])?;
         // Nobody frees the array before all have read.
@@ -136,7 +136,7 @@ impl<const D: usize, P: Moving<D>> Checkpoints<D, P> {
         }
         self.gathered.fill(job, own)?;
         let particles = self.files.name(steps, ".npy");
-        self.gathered.array.save_npy(self.files.beside(&particles))?;
+        self.gathered.array.save(self.files.beside(&particles))?;
         let text = (job.rank() == 0).then(|| Saved {
             flow: self.flow.clone(),
             instruments: self.instruments.clone(),

@@ -63,7 +63,7 @@ fn rank_main(job: &Job, arguments: &Arguments) -> Result<(), Error> {
     let (run, cells) = relax(job, &mode, arguments.sweeps, arguments, |done| bar.set_position(done as u64))?;
     bar.finish_and_clear();
     if let Some(file) = &arguments.save {
-        cells.save_npy(file)?;
+        cells.save(file)?;
     }
     drop(cells);
     let order = if arguments.convergence { Some(converge(job, arguments)?) } else { None };

@@ -68,9 +68,9 @@ impl Saved {
     /// A file of heads that cannot be read or is of another shape.
     pub(crate) fn progress(&self, team: &Team<'_>, file: &Path) -> Result<Progress, Error> {
         let files = Files::new(file, Vec::new())?;
-        let array = team.array("restored")?;
-        let read = |name: &str| {
-            array.read_npy(files.beside(name))?;
+        let mut array = team.array("restored")?;
+        let mut read = |name: &str| {
+            array.read(files.beside(name))?;
             let field = get(&array, &team.layout)?;
             // The array is read into again.
             team.sync()?;
@@ -121,8 +121,8 @@ impl Checkpoints {
         let Some((before, last_step)) = progress.earlier.as_ref().filter(|_| due) else { return Ok(()) };
         put(&self.array, &self.layout, before)?;
         let names = [".heads.npy", ".before.npy"].map(|ending| self.files.name(progress.marched.steps, ending));
-        heads.save_npy(self.files.beside(&names[0]))?;
-        self.array.save_npy(self.files.beside(&names[1]))?;
+        heads.save(self.files.beside(&names[0]))?;
+        self.array.save(self.files.beside(&names[1]))?;
         let text = self.of.as_ref().map(|of| Saved {
             heads: names[0].clone(),
             heads_before: names[1].clone(),

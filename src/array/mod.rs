@@ -9,7 +9,6 @@
 //! | `remote` | transfers with members that are not mapped |
 //! | `periodic` | patches that wrap around |
 //! | `counted` | what statistics count |
-//! | `file`, `npy` | `.npy` files |
 //! | `epoch`, `owned`, `by_index` | race-free local access |
 //! | `frozen` | arrays that nobody writes |
 //! | `ghost` | updates of ghost cells |
@@ -48,9 +47,6 @@ mod ghost;
 mod algebra;
 mod matmul;
 
-mod file;
-mod npy;
-
 mod counted;
 mod remote;
 
@@ -59,6 +55,7 @@ use std::{fmt, panic::Location, sync::Arc};
 use ndarray::{Dimension, Ix1, Ix2, Ix3, Ix4, Ix5, Ix6, IxDyn};
 
 pub use algebra::{Halve, IntoOperand, IntoValues, PatchMut, PatchRef, Summary, Values, VectorOrMatrix};
+pub(crate) use algebra::{Operand, reversed};
 pub use builder::Builder;
 pub use by_index::Cells;
 pub use element::FetchOp;
@@ -67,7 +64,6 @@ pub use frozen::Frozen;
 pub use ghost::GhostUpdate;
 pub use matmul::Matmul;
 pub use nonblocking::{Get, Pending};
-pub use npy::NpyElement;
 pub use owned::{GhostPart, GhostPartMut, OwnedPart, OwnedPartMut};
 pub use periodic::{IndexRanges, Periodic};
 pub use scope::Scope;
@@ -96,7 +92,7 @@ use crate::{
 ///
 /// | purpose | methods |
 /// |---|---|
-/// | create | [`builder`](Self::builder), [`duplicate`](Self::duplicate), [`load_npy`](Self::load_npy), [`destroy`](Self::destroy) |
+/// | create | [`builder`](Self::builder), [`duplicate`](Self::duplicate), [`from_file`](Self::from_file), [`destroy`](Self::destroy) |
 /// | patches | [`get_into`](Self::get_into), [`get`](Self::get), [`put`](Self::put), [`accumulate`](Self::accumulate), [`put_signal`](Self::put_signal), [`periodic`](Self::periodic) |
 /// | elements | [`load`](Self::load), [`store`](Self::store), [`fetch_add`](Self::fetch_add), [`fetch_op`](Self::fetch_op), [`swap`](Self::swap), [`compare_exchange`](Self::compare_exchange) |
 /// | lists | [`gather`](Self::gather), [`scatter`](Self::scatter), [`scatter_accumulate`](Self::scatter_accumulate), [`scatter_op`](Self::scatter_op) |
@@ -105,7 +101,7 @@ use crate::{
 /// | ghosts | [`ghosts`](Self::ghosts), [`ghosts_mut`](Self::ghosts_mut), [`update_ghosts`](Self::update_ghosts), [`update_ghosts_at`](Self::update_ghosts_at), [`update_ghosts_nb`](Self::update_ghosts_nb) |
 /// | algebra; on patches with [`at`](Self::at), [`at_mut`](Self::at_mut), [`t`](Self::t), [`h`](Self::h) | [`fill`](Self::fill), [`zero`](Self::zero), [`map`](Self::map), [`map_indexed`](Self::map_indexed), [`scale`](Self::scale), [`add_constant`](Self::add_constant), [`assign`](Self::assign), [`assign_sum`](Self::assign_sum), [`assign_product`](Self::assign_product), [`assign_zip`](Self::assign_zip), [`scaled_add`](Self::scaled_add), [`matmul`](Self::matmul), [`symmetrize`](Self::symmetrize), [`antisymmetrize`](Self::antisymmetrize), [`diagonal`](Self::diagonal), [`set_diagonal`](Self::set_diagonal), [`add_diagonal`](Self::add_diagonal), [`shift_diagonal`](Self::shift_diagonal), [`scale_rows`](Self::scale_rows), [`scale_cols`](Self::scale_cols), [`copy_within`](Self::copy_within), [`assign_reshaped`](Self::assign_reshaped), [`axpby`](Self::axpby), [`zip_with`](Self::zip_with), [`zip_with2`](Self::zip_with2), [`assign_map`](Self::assign_map) |
 /// | reductions | [`sum`](Self::sum), [`dot`](Self::dot), [`reduce`](Self::reduce), [`map_reduce`](Self::map_reduce), [`argmin`](Self::argmin), [`argmax`](Self::argmax), [`max_abs`](Self::max_abs), [`sum_axis`](Self::sum_axis), [`trace`](Self::trace), [`norm_frobenius`](Self::norm_frobenius), `norm_1` and `norm_infinity` of vectors and matrices |
-/// | files and text | [`save_npy`](Self::save_npy), [`load_npy`](Self::load_npy), [`read_npy`](Self::read_npy), [`write_to`](Self::write_to) |
+/// | files and text | [`save`](Self::save), [`from_file`](Self::from_file), [`read`](Self::read), [`write_to`](Self::write_to) |
 /// | queries | [`name`](Self::name), [`shape`](Self::shape), [`ndim`](Self::ndim), [`len`](Self::len), [`is_empty`](Self::is_empty), [`group`](Self::group), [`distribution`](Self::distribution), [`blocks`](Self::blocks), [`owner`](Self::owner), [`summary`](Self::summary) |
 pub struct GlobalArray<T, D> {
     /// Bounds of every patch; all zero once the array is poisoned, so that the fast path needs no extra check.

@@ -190,7 +190,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
 
     #[inline(never)]
     #[track_caller]
-    fn put_block(&self, operation: &'static str, patch: &Patch<D>, from: &Source<'_, T, D>) -> Result<()> {
+    pub(super) fn put_block(&self, operation: &'static str, patch: &Patch<D>, from: &Source<'_, T, D>) -> Result<()> {
         if patch.is_unit_step()
             && let Some(Single { location, strides }) = self.distribution.single(patch.start(), patch.count())
         {

@@ -34,6 +34,8 @@ pub(crate) struct Sum {
     /// Of that, time in waits, and in declared computing.
     pub(crate) waited: Duration,
     pub(crate) worked: Duration,
+    /// Bytes that were read from files or written to them.
+    pub(crate) in_files: u64,
 }
 
 impl Sum {
@@ -42,6 +44,7 @@ impl Sum {
         self.time += other.time;
         self.waited += other.waited;
         self.worked += other.worked;
+        self.in_files += other.in_files;
     }
 }
 
@@ -248,6 +251,13 @@ pub(crate) fn handler<R>(name: &'static str, body: impl FnOnce() -> R) -> R {
     if records() { program(|| phase(name, body)) } else { body() }
 }
 
+/// The call that the thread is in has read or written these bytes of files.
+pub(crate) fn in_files(bytes: u64) {
+    if records() {
+        with(|recorder| recorder.open.as_mut().map(|open| open.sum.in_files += bytes));
+    }
+}
+
 /// The program has declared some computing, and the virtual time of that has passed in `compute`.
 pub(crate) fn work(compute: impl FnOnce()) {
     let begin = if records() { with(|recorder| (recorder.clock)()) } else { None };
@@ -335,12 +345,9 @@ impl Recorder {
         match (&mut self.open, what) {
             (Some(open), What::Wait) => open.sum.waited += time,
             (Some(open), What::Work) => open.sum.worked += time,
-            (None, What::Wait) => self.sums().waits.entry(name.clone()).or_default().add(Sum {
-                calls: 1,
-                time,
-                waited: time,
-                worked: Duration::ZERO,
-            }),
+            (None, What::Wait) => {
+                self.sums().waits.entry(name.clone()).or_default().add(Sum { calls: 1, time, waited: time, ..Sum::default() })
+            }
             _ => {}
         }
         let line = self.open.map(|open| open.line);

@@ -189,6 +189,7 @@
 //! | `GA_Diag`, `GA_Diag_reuse`, `GA_Diag_std`, `GA_Diag_seq`, `GA_Diag_std_seq`, `ga_pdsyev`, `ga_pdsyevd`, `ga_pdsyevr`, `ga_pdsyevx`, `ga_pdsygv`, `ga_pzheevd`, `ga_pzheevr` | not here, because there are no eigensolvers yet | you can pass a column-major block-cyclic part to ScaLAPACK and ELPA |
 //! | `GA_Solve`, `GA_Lu_solve`, `ga_lu_solve_seq`, `GA_Llt_solve`, `ga_llt_i`, `GA_Spd_invert` | not here, because there are no solvers in the library | the example `lu` factors and solves a dense system |
 //! | sparse arrays (`…sprs_array_…`) | not here yet | |
-//! | disk resident arrays (DRA), shared files (SF), exclusive access files (EAF) | not here yet | arrays are saved and loaded as `.npy` files |
-//! | global pointer arrays (GP), checkpoints | not here, because no program that we know uses them | |
+//! | disk resident arrays: `DRA_Create`, `NDRA_Create`, `DRA_Open`, `DRA_Write`, `NDRA_Write_section`, `DRA_Read`, `NDRA_Read_section`, `DRA_Close` | `DiskArray::create`, `open`, `put`, `get`, `accumulate`, `write`, `read`, `close`; `a.save(..)`, `a.read(..)` | any member at any time, or collective between disk and memory; [formats](crate::guide::files) |
+//! | shared files (SF), exclusive access files (EAF) | not here, because `std::os::unix::fs::FileExt` has `read_at` and `write_at` | |
+//! | global pointer arrays (GP) | not here, because no program that we know uses them | |
 //! | networks | shared memory and MPI | see [the crate's page](crate#conduits-and-features) |

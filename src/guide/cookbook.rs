@@ -32,7 +32,7 @@
 //! ```
 //!
 //! Nothing else comes back: over `shared_memory` each rank is a forked process with copies of what the closure captured. A large array
-//! need not cross: [`save_npy`](crate::GlobalArray::save_npy) writes a file that NumPy reads.
+//! need not cross: [`save`](crate::GlobalArray::save) writes a file that NumPy reads.
 //!
 //! The error of the body may have any type with a `From<Error>`, such as `Box<dyn std::error::Error>`. Where `?` follows `run`, name the
 //! type, as `solve` does or as `|job| -> Result<_, Error> { .. }`.

@@ -18,6 +18,7 @@
 //! | `GA_MEMORY` | bytes that all ranks on a machine may use together | no limit beyond those of the kernel and cgroups |
 //! | `GA_PIN` | `0` or `1`: `0` does not pin ranks to cores | ranks are pinned if each has a core |
 //! | `GA_LARGE_PAGES` | `0` or `1`: `0` uses no 2 MiB pages | 2 MiB pages where the system allows an ordinary user to have them |
+//! | `GA_HDF5` | the library for `.h5` files, by a path or a name | libhdf5 of the system |
 //! | `GA_STATS` | `1` counts how much data each rank moves to which others, the time of its calls and its connections, and prints tables when the job ends. A file name counts the same and writes it there: figures (`.json`), or a picture of who moves data to whom (`.svg`) | `0` |
 //! | `GA_TRACE` | a file name (`.json`): writes a timeline of all ranks there, for <https://ui.perfetto.dev> | no trace |
 //! | `GA_TIMEOUT` | seconds, from 0.001 to 10⁹, after which a wait returns an error | a wait has no limit |

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`tutorial`] | an introduction in nine short pages |
 //! | [`cookbook`] | "how do I …?": programs to copy from |
+//! | [`files`] | which format for what; checkpoints, time steps |
 //! | [`virtual_cluster`] | your program on thousands of ranks of a modelled machine |
 //! | [`environment`] | the `GA_*` variables, and the limits of the library |
 //! | [`glossary`] | our terms next to those of GA, ARMCI, MPI and OpenSHMEM |
@@ -12,6 +13,7 @@
 pub mod coming_from_ga;
 pub mod cookbook;
 pub mod environment;
+pub mod files;
 pub mod glossary;
 #[cfg(test)]
 mod pictures;

@@ -168,7 +168,10 @@ pub(crate) fn by_index(job: &Job) -> Result<(), Error> {
                 assert!(part.indexed_iter().all(|((i, j), &x)| x == 9 * i + j));
                 part.indexed_iter().count()
             })?;
-            assert_eq!(seen, a.own_blocks().map(|block| block.patch.ranges().map(|range| range.len()).product::<usize>()).sum());
+            assert_eq!(
+                seen,
+                a.own_blocks().map(|block| block.patch.ranges().map(|range| range.len()).product::<usize>()).sum::<usize>()
+            );
             assert_eq!(job.all_reduce_one(seen, ops::sum)?, 90);
         }
     }

@@ -32,7 +32,7 @@ pub(crate) fn counters(job: &Job) -> Result<(), Error> {
         job.sync()?;
         counter.reset(95)?;
         let mine = counter.below(100).collect::<Result<Vec<_>, _>>()?;
-        assert_eq!(job.all_reduce_one(mine.iter().sum::<usize>(), ops::sum)?, (95..100).sum());
+        assert_eq!(job.all_reduce_one(mine.iter().sum::<usize>(), ops::sum)?, (95..100).sum::<usize>());
         counter.reset(0)?;
     }
     assert!(Counter::with_owner(job, job.size()).is_err());

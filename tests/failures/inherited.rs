@@ -71,9 +71,9 @@ fn short_files() {
         let short = GlobalArray::<f64, Ix1>::builder(job, [100]).fill(1.0).create()?;
         let long = GlobalArray::<f64, Ix1>::builder(job, [1000]).fill(2.0).create()?;
         limit(Some(4096));
-        short.save_npy(&path)?;
-        says(&long.save_npy(&path).expect_err("a file beyond the limit").to_string(), &["save_npy", ADVICE, "8128 bytes"]);
-        assert_eq!(GlobalArray::<f64, Ix1>::load_npy(job, &path)?.get(..)?.sum(), 100.0);
+        short.save(&path)?;
+        says(&long.save(&path).expect_err("a file beyond the limit").to_string(), &["save", ADVICE, "8128 bytes"]);
+        assert_eq!(GlobalArray::<f64, Ix1>::from_file(job, &path)?.get(..)?.sum(), 100.0);
         job.sync()
     };
     for network in ["shared_memory", "threads"] {

@@ -3,6 +3,7 @@
 //! Each case starts a program of `programs` or `waits` (the same binary under another name), which prints the error of its job and exits.
 
 mod blas;
+mod checkpoints;
 mod checks;
 mod forks;
 mod inherited;
@@ -29,6 +30,8 @@ fn main() -> ExitCode {
     cases.extend(programs::all());
     cases.extend(blas::programs());
     cases.extend(blas::cases());
+    cases.extend(checkpoints::programs());
+    cases.extend(checkpoints::cases());
     cases.extend(nested::programs());
     cases.extend(nested::cases());
     cases.extend(forks::programs());

@@ -23,7 +23,7 @@ pub(crate) fn killed_while_saving(job: &Job) -> Result<(), Error> {
         });
     }
     let a = GlobalArray::<f64, Ix1>::builder(job, [1 << 20]).zeros().create()?;
-    let saved = (0..1000).try_for_each(|_| a.save_npy(folder.join("a.npy")));
+    let saved = (0..1000).try_for_each(|_| a.save(folder.join("a.npy")));
     // One of the others, so that the folder is looked at once.
     if job.rank() == CULPRIT {
         println!("{}", if has_unfinished(&folder) { "an unfinished file is left" } else { "nothing unfinished is left" });

@@ -80,7 +80,7 @@ use crate::{
     index::Patch,
     sync::fingerprint,
 };
-pub(super) use operand::Operand;
+pub(crate) use operand::{Operand, reversed};
 pub use patch::{IntoOperand, PatchRef};
 pub use patch_mut::PatchMut;
 pub use reduce::VectorOrMatrix;

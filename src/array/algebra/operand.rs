@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use ndarray::{ArrayViewMut, Dimension, IntoDimension};
+use ndarray::{ArrayView, ArrayViewMut, Dimension, IntoDimension};
 
 use super::{Elements, patch_fingerprint};
 use crate::{
@@ -14,13 +14,13 @@ use crate::{
     element::Element,
     error::Result,
     index::{KeptAxes, Patch, Selection},
-    memory::buffer::Target,
+    memory::buffer::{Source, Target},
     sync::fingerprint,
 };
 
 /// An operand whose patch lies inside its array.
-pub(in crate::array) struct Operand<'a, T, D, S = D> {
-    pub(in crate::array) array: &'a GlobalArray<T, S>,
+pub(crate) struct Operand<'a, T, D, S = D> {
+    pub(crate) array: &'a GlobalArray<T, S>,
     pub(super) selection: Selection<S>,
     /// The axes are reversed when others are removed.
     pub(in crate::array) transposed: bool,
@@ -46,20 +46,20 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
 
 impl<T: Element, D: Dimension, S: Dimension> Operand<'_, T, D, S> {
     /// Elements along each axis, after the transposition.
-    pub(in crate::array) fn shape(&self) -> D {
+    pub(crate) fn shape(&self) -> D {
         let shape = self.selection.kept.shape::<D, S>(&self.selection.patch);
         if self.transposed { reversed(&shape) } else { shape }
     }
 
     /// What members must share of it.
-    pub(in crate::array) fn fingerprint(&self) -> u64 {
+    pub(crate) fn fingerprint(&self) -> u64 {
         let turned = u64::from(self.transposed) | u64::from(self.conjugate.is_some()) << 1;
         let axes = self.selection.kept.len() as u64;
         fingerprint(&[self.array.id, patch_fingerprint(&self.selection.patch), axes << 2 | turned])
     }
 
     /// Whether it is all of its array, as it lies.
-    pub(super) fn is_whole(&self) -> bool {
+    pub(crate) fn is_whole(&self) -> bool {
         let patch = &self.selection.patch;
         let has_all = patch.is_unit_step() && patch.count() == self.array.distribution.extents();
         has_all && !self.transposed && self.conjugate.is_none() && self.selection.kept.len() == patch.ndim()
@@ -90,7 +90,7 @@ impl<T: Element, D: Dimension, S: Dimension> Operand<'_, T, D, S> {
     }
 
     /// Reads `count` positions from position `start` on.
-    pub(super) fn read(&self, start: &D, count: &D, to: ArrayViewMut<'_, T, D>) -> Result<()> {
+    pub(crate) fn read(&self, start: &D, count: &D, to: ArrayViewMut<'_, T, D>) -> Result<()> {
         if self.transposed {
             return self.read_as_it_lies(&reversed(start), &reversed(count), to.reversed_axes());
         }
@@ -106,6 +106,15 @@ impl<T: Element, D: Dimension, S: Dimension> Operand<'_, T, D, S> {
         self.array.get_block(OPERATION, &patch, &target)?;
         self.conjugate_all(to);
         Ok(())
+    }
+
+    /// Writes `count` positions from position `start` on, of an operand that is neither transposed nor conjugated.
+    pub(crate) fn write(&self, start: &D, count: &D, from: &ArrayView<'_, T, D>) -> Result<()> {
+        const OPERATION: &str = "put";
+        let patch = self.window(start, count);
+        let source = Source::of(from, &patch, &self.selection.kept).expect("a view of as many positions");
+        self.array.check_job(OPERATION)?;
+        self.array.put_block(OPERATION, &patch, &source)
     }
 
     /// Makes of elements those that operations see.
@@ -152,7 +161,7 @@ impl<T: Element, D: Dimension, S: Dimension> Operand<'_, T, D, S> {
 }
 
 /// The axes in reverse order.
-pub(super) fn reversed<D: Dimension>(axes: &D) -> D {
+pub(crate) fn reversed<D: Dimension>(axes: &D) -> D {
     let mut reversed = axes.clone();
     reversed.slice_mut().reverse();
     reversed

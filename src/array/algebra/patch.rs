@@ -165,7 +165,12 @@ impl<'a, T: Element, D: Dimension, S: Dimension> PatchRef<'a, T, D, S> {
         self
     }
 
-    pub(in crate::array) fn resolve(self, operation: &'static str) -> Result<Operand<'a, T, D, S>> {
+    /// The name of its array.
+    pub(crate) fn array_name(&self) -> &str {
+        self.array.name()
+    }
+
+    pub(crate) fn resolve(self, operation: &'static str) -> Result<Operand<'a, T, D, S>> {
         match self.selection {
             // Of one axis there is nothing to reverse.
             Ok(selection) => {

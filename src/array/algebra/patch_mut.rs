@@ -11,6 +11,7 @@ use crate::{
     element::{Additive, Element, Number},
     error::Result,
     index::{Patch, PatchError, Selection},
+    sync::Group,
 };
 
 /// A patch of an array that a whole-array operation changes. [`GlobalArray::at_mut`] makes one.
@@ -124,7 +125,12 @@ impl<T: Element, D: Dimension, S: Dimension> PatchMut<'_, T, D, S> {
         located(move || self.resolve("map_indexed")?.map_indexed(f))
     }
 
-    pub(super) fn resolve(&self, operation: &'static str) -> Result<Operand<'_, T, D, S>> {
+    /// The group of its array.
+    pub(crate) fn group(&self) -> &Group {
+        self.array.group()
+    }
+
+    pub(crate) fn resolve(&self, operation: &'static str) -> Result<Operand<'_, T, D, S>> {
         match &self.selection {
             Ok(selection) => {
                 Ok(Operand { array: self.array, selection: selection.clone(), transposed: false, conjugate: None, whole: None })

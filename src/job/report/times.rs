@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, fmt::Write as _, time::Duration};
 use super::{
     collect::{LONGEST_LINE, collect},
     quoted,
+    table::bytes,
 };
 use crate::{
     calls::record::{Record, Sum},
@@ -37,6 +38,8 @@ struct Total {
     waited: Duration,
     /// Of the rank that spent most.
     most: Duration,
+    /// Bytes read from files or written to them.
+    in_files: u64,
 }
 
 /// Brings all ranks' times to rank 0. Collective.
@@ -46,9 +49,9 @@ pub(super) fn gather(job: &Job, record: &Record) -> Result<Option<Times>> {
     for (phase, (whole, calls)) in &record.phases {
         let phase = short(phase);
         let _ = writeln!(lines, "{phase}\t\t{}", whole.as_nanos());
-        for (name, Sum { calls, time, waited, worked }) in calls {
+        for (name, Sum { calls, time, waited, worked, in_files }) in calls {
             let time = time.saturating_sub(*worked).as_nanos();
-            let _ = writeln!(lines, "{phase}\t{}\t{time}\t{calls}\t{}", short(name), waited.as_nanos());
+            let _ = writeln!(lines, "{phase}\t{}\t{time}\t{calls}\t{}\t{in_files}", short(name), waited.as_nanos());
         }
     }
     let mut times = Times { ranks: job.size(), ..Times::default() };
@@ -74,6 +77,7 @@ impl Times {
         total.time += time;
         total.calls += number();
         total.waited += Duration::from_nanos(number());
+        total.in_files += number();
         total.most = total.most.max(time);
     }
 
@@ -126,6 +130,7 @@ impl Phase {
                 time: sum.time + total.time,
                 waited: sum.waited + total.waited,
                 most: sum.most.max(total.most),
+                in_files: sum.in_files + total.in_files,
             });
             rows.push((name, sum));
         }
@@ -136,9 +141,16 @@ impl Phase {
         let share = |time: Duration, of: Duration| 100.0 * time.as_secs_f64() / of.as_secs_f64().max(1e-12);
         let _ = writeln!(text, "{:>12}{:>12}{:>8}{:>9}{:>12}  call", "calls", "time", "share", "waiting", "most");
         for (name, total) in self.rows() {
+            let in_files = match total.in_files {
+                0 => String::new(),
+                // All ranks at the same time.
+                moved => {
+                    format!(": {} of files, {}/s", bytes(moved), bytes((moved as f64 / mean(total.time, ranks).max(1e-9)) as u64))
+                }
+            };
             let _ = writeln!(
                 text,
-                "{:>12}{:>12}{:>6.1} %{:>7.1} %{:>12}  {name}",
+                "{:>12}{:>12}{:>6.1} %{:>7.1} %{:>12}  {name}{in_files}",
                 total.calls,
                 seconds(mean(total.time, ranks)),
                 share(total.time, self.whole),
@@ -164,13 +176,14 @@ impl Phase {
         for (at, (name, total)) in self.rows().iter().enumerate() {
             let _ = write!(
                 json,
-                "{}{{\"name\":{},\"calls\":{},\"seconds\":{:.9},\"waiting\":{:.9},\"most\":{:.9}}}",
+                "{}{{\"name\":{},\"calls\":{},\"seconds\":{:.9},\"waiting\":{:.9},\"most\":{:.9},\"in_files\":{}}}",
                 if at > 0 { "," } else { "" },
                 quoted(name),
                 total.calls,
                 mean(total.time, ranks),
                 mean(total.waited, ranks),
-                total.most.as_secs_f64()
+                total.most.as_secs_f64(),
+                total.in_files
             );
         }
         json + "]"
@@ -192,21 +205,24 @@ mod tests {
     #[test]
     fn calls_add_up_and_the_rest_is_computing() {
         let mut times = Times { ranks: 2, ..Times::default() };
-        for line in ["\t\t1000", "\tget\t300\t3\t100", "\tsync\t100\t1\t90", "\t\t3000", "\tget\t500\t4\t500"] {
+        for line in
+            ["\t\t1000", "\tget\t300\t3\t100", "\tsync\t100\t1\t90", "\t\t3000", "\tget\t500\t4\t500", "\tsave\t300\t1\t0\t3000"]
+        {
             times.add(line);
         }
         let nanos = Duration::from_nanos;
         let phase = &times.phases[""];
-        assert_eq!(phase.calls["get"], Total { calls: 7, time: nanos(800), waited: nanos(600), most: nanos(500) });
-        assert_eq!(phase.rest(), nanos(3100));
+        assert_eq!(phase.calls["get"], Total { calls: 7, time: nanos(800), waited: nanos(600), most: nanos(500), in_files: 0 });
+        assert_eq!(phase.rest(), nanos(2800));
         let text = times.text();
         assert!(text.starts_with("time of 2 ranks, the mean of all: 2.000 us\n"), "{text}");
         assert!(text.contains("           7    0.400 us  20.0 %   75.0 %    0.500 us  get\n"), "{text}");
-        assert!(text.contains("1.550 us  77.5 %"), "{text}");
+        assert!(text.contains("1.400 us  70.0 %"), "{text}");
+        assert!(text.contains("  save: 2.93 KiB of files, 18.6 GiB/s\n"), "{text}");
         assert!(
             phase
                 .json(2)
-                .starts_with("\"seconds\":0.000002000,\"computing\":0.000001550,\"calls\":[{\"name\":\"get\",\"calls\":7,")
+                .starts_with("\"seconds\":0.000002000,\"computing\":0.000001400,\"calls\":[{\"name\":\"get\",\"calls\":7,")
         );
     }
 

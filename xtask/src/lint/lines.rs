@@ -10,9 +10,9 @@ use std::collections::BTreeMap;
 /// Of each row. A folder that shrinks takes its budget with it; what makes one grow has to find the lines elsewhere in it.
 const BUDGETS: &[(&str, usize)] = &[
     ("ga-run", 1084),
-    ("src", 648),
-    ("src/array", 7600),
-    ("src/calls", 375),
+    ("src", 658),
+    ("src/array", 7141),
+    ("src/calls", 379),
     ("src/comm", 30),
     ("src/comm/am", 3906),
     ("src/comm/engine", 2103),
@@ -31,13 +31,14 @@ const BUDGETS: &[(&str, usize)] = &[
     ("src/comm/start", 3425),
     ("src/comm/waist", 630),
     ("src/distribution", 1501),
-    ("src/guide", 20),
+    ("src/file", 6350),
+    ("src/guide", 21),
     ("src/index", 641),
-    ("src/job", 1857),
+    ("src/job", 1868),
     ("src/memory", 3558),
     ("src/message", 1900),
     ("src/sync", 2953),
-    ("xtask", 7314),
+    ("xtask", 7377),
 ];
 
 /// What has rows.

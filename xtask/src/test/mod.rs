@@ -14,6 +14,7 @@ mod kills;
 mod launched;
 mod mpi;
 mod only;
+mod python;
 mod slurm;
 mod strangers;
 mod suites;
@@ -45,6 +46,7 @@ const OPTIONAL: &[Need] = &[Need { package: "valgrind", why: "checks the unit te
 /// What the suites use if it is there.
 const FOR_SUITES: &[Need] = &[
     Need { package: "libfabric1", why: "runs the suites over libfabric" },
+    Need { package: "libhdf5-103-1", why: "runs the tests of HDF5 files" },
     Need { package: "libfabric-dev", why: "compares the declarations of libfabric with its header" },
 ];
 
@@ -78,6 +80,9 @@ pub fn run(options: &Options) -> Result<bool> {
     }
     if wanted(Part::Blas) {
         reports.extend(blas::run(tier, !options.no_install));
+    }
+    if wanted(Part::Python) {
+        reports.extend(python::run(tier, !options.no_install));
     }
     if wanted(Part::Vm) {
         reports.extend(vm::run(tier, !options.no_install));

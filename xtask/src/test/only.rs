@@ -13,6 +13,8 @@ pub enum Part {
     Examples,
     /// Products of matrices by a BLAS of the system
     Blas,
+    /// Files of NumPy, h5py, xarray, zarr-python and PyVista
+    Python,
     /// Programs over InfiniBand's verbs, in a virtual machine
     Vm,
     /// All under both MPI libraries
@@ -52,11 +54,11 @@ mod tests {
 
     #[test]
     fn without_a_choice_all_of_the_tier_run() {
-        assert_eq!(chosen(&[], true).len(), 9);
+        assert_eq!(chosen(&[], true).len(), 10);
         let standard = chosen(&[], false);
         assert_eq!(
             standard,
-            [Part::Suites, Part::Documentation, Part::Examples, Part::Blas, Part::Vm, Part::Mpich, Part::Openmpi]
+            [Part::Suites, Part::Documentation, Part::Examples, Part::Blas, Part::Python, Part::Vm, Part::Mpich, Part::Openmpi]
         );
     }
 

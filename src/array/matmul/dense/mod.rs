@@ -192,7 +192,7 @@ mod tests {
         product(c.view_mut(), 0.0, &nan.view(), &nan.view(), 3.0).unwrap();
         assert_eq!(c, Array2::from_elem((3, 3), 6.0));
         product(c.view_mut(), 0.0, &nan.view(), &nan.view(), 0.0).unwrap();
-        assert_eq!(c, Array2::zeros((3, 3)));
+        assert_eq!(c, Array2::<f64>::zeros((3, 3)));
     }
 
     #[test]

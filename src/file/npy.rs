@@ -10,9 +10,16 @@
 //! # Source
 //! NumPy, NEP 1 and `numpy.lib.format`.
 
-use num_complex::Complex;
+use std::{fs::File, os::unix::fs::FileExt, path::Path};
 
-use crate::element::Element;
+use super::{
+    contents::Contents,
+    kind::Kind,
+    placed::{Place, Placed},
+    variable::Variable,
+    visit::Failure,
+};
+use crate::memory::limits;
 
 /// Bytes before the length of the text.
 const PREAMBLE: usize = 8;
@@ -22,23 +29,46 @@ const ALIGN: usize = 64;
 /// No header is longer; numpy itself refuses more than 10,000 bytes of text.
 const LONGEST: usize = 1 << 20;
 
-/// An element that a `.npy` file can hold.
-///
-/// You can implement it for your own plain struct with a void type of its size, for example `"|V24"`.
-pub trait NpyElement: Element {
-    /// NumPy's name of the type, little-endian.
-    const DESCR: &'static str;
+/// Makes a file, and returns where the elements go.
+pub(super) fn create(path: &Path, variable: &Variable) -> Result<Placed, Failure> {
+    let header = Header { descr: variable.kind.descr(), fortran_order: false, shape: variable.shape.clone() }.encode();
+    let begin = header.len() as u64;
+    let len = variable.bytes().and_then(|bytes| begin.checked_add(bytes)).unwrap_or(u64::MAX);
+    limits::check_file(len)?;
+    let file = File::options().write(true).create_new(true).open(path)?;
+    file.write_all_at(&header, 0)?;
+    file.set_len(len)?;
+    let (kind, shape) = (variable.kind, variable.shape.clone());
+    Ok(Placed { kind, shape, is_reversed: false, is_swapped: false, place: Place::Contiguous { file: path.to_owned(), begin } })
 }
 
-macro_rules! npy_element {
-    ($($t:ty, $descr:literal);*) => {$(
-        impl NpyElement for $t {
-            const DESCR: &'static str = $descr;
-        }
-    )*};
+/// What a file holds: one array, without a name.
+pub(super) fn open(path: &Path) -> Result<Contents, Failure> {
+    let file = File::open(path)?;
+    let present = file.metadata()?.len();
+    let mut bytes = vec![0; present.min(12) as usize];
+    file.read_exact_at(&mut bytes, 0)?;
+    let begin = Header::len(&bytes).map_err(Failure::Format)?;
+    bytes.resize((begin as u64).min(present) as usize, 0);
+    file.read_exact_at(&mut bytes, 0)?;
+    let header = Header::decode(&bytes).map_err(Failure::Format)?;
+    let Some((kind, is_swapped)) = Kind::named(&header.descr) else {
+        return Err(Failure::Format(format!("has elements of type '{}', which no array here has", header.descr)));
+    };
+    let variable = Variable::new("", kind, &header.shape);
+    let left = present - begin as u64;
+    if variable.bytes().is_none_or(|needed| needed > left) {
+        return Err(Failure::Format(format!(
+            "has {left} bytes of elements; its shape {:?} of '{}' needs {}",
+            header.shape,
+            header.descr,
+            variable.bytes().map_or("more than 2^64".into(), |needed| needed.to_string())
+        )));
+    }
+    let place = Place::Contiguous { file: path.to_owned(), begin: begin as u64 };
+    let shape = super::erased::axes_of(&header.shape, header.fortran_order);
+    Ok(Contents::of(variable, Placed { kind, shape, is_reversed: header.fortran_order, is_swapped, place }))
 }
-npy_element!(i8, "|i1"; u8, "|u1"; i16, "<i2"; u16, "<u2"; i32, "<i4"; u32, "<u4"; i64, "<i8"; u64, "<u8"; f32, "<f4"; f64, "<f8";
-    Complex<f32>, "<c8"; Complex<f64>, "<c16");
 
 /// What a header says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,13 +79,6 @@ pub(super) struct Header {
 }
 
 impl Header {
-    /// Whether the elements are of this type, a [`NpyElement::DESCR`]. As in NumPy, any byte order may stand before a type that has none, and the
-    /// machine's own is '=', '|' or not said.
-    pub(super) fn holds(&self, descr: &str) -> bool {
-        let orders: &[char] = if descr.starts_with('|') { &['|', '=', '<', '>'] } else { &['|', '=', '<'] };
-        self.descr.strip_prefix(orders).unwrap_or(&self.descr) == descr.strip_prefix(['|', '<']).unwrap_or(descr)
-    }
-
     /// The bytes of a file before its elements.
     pub(super) fn encode(&self) -> Vec<u8> {
         let order = if self.fortran_order { "True" } else { "False" };
@@ -220,20 +243,6 @@ mod tests {
         assert_eq!(text(header(&[5])).trim_end(), "{'descr': '<f8', 'fortran_order': False, 'shape': (5,), }");
         assert_eq!(header(&[3, 4]).encode()[..10], *b"\x93NUMPY\x01\x00\x76\x00");
         assert_eq!(header(&[3, 4]).encode().len(), 128);
-    }
-
-    #[test]
-    fn byte_orders_are_those_of_numpy() {
-        let holds = |found: &str, descr| Header { descr: found.into(), ..header(&[]) }.holds(descr);
-        for order in ["<", ">", "=", "|", ""] {
-            for (kind, descr) in [("u1", <u8 as NpyElement>::DESCR), ("i1", <i8 as NpyElement>::DESCR), ("V24", "|V24")] {
-                assert!(holds(&format!("{order}{kind}"), descr), "{order}{kind}");
-            }
-            assert_eq!(holds(&format!("{order}f8"), "<f8"), order != ">", "{order}f8");
-        }
-        for found in ["i1", "u2", "<<u1", "<", ""] {
-            assert!(!holds(found, "|u1"), "{found}");
-        }
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Checkpoint and restart, with any number of ranks: the state is saved now and then, and a run resumes from the newest file.
+//! Checkpoint and restart, with any number of ranks: the state is saved now and then, and a run resumes from the newest checkpoint.
 //!
 //! The state is a board of Conway's Game of Life whose edges meet. A glider moves by one cell along both axes in four generations.
 //!
@@ -7,31 +7,26 @@
 //! GA_RANKS=3 cargo run --release --example checkpoint -- my-folder
 //! ```
 
-use std::{env, fs, path::Path};
+use std::env;
 
-use global_arrays::prelude::*;
+use global_arrays::{file::Checkpoint, prelude::*};
 
 const N: usize = 48;
 const GLIDER: [[usize; 2]; 5] = [[0, 1], [1, 2], [2, 0], [2, 1], [2, 2]];
 
-/// Generations of a run, and from one file to the next.
+/// Generations of a run, and from one checkpoint to the next.
 const RUN: usize = 100;
 const BETWEEN: usize = 40;
 
 fn main() -> Result<(), Error> {
     let folder = env::args().nth(1).ok_or_else(|| Error::other("usage: checkpoint FOLDER"))?;
-    let folder = Path::new(&folder);
-    fs::create_dir_all(folder).map_err(|error| Error::other(format!("cannot make {}: {error}", folder.display())))?;
-    let file = |generation: usize| folder.join(format!("generation-{generation}.npy"));
     run(|job| {
-        // Rank 0 looks for all, so that all have the same answer.
-        let mut start = [if job.rank() == 0 { saved(folder)?.into_iter().max() } else { None }.unwrap_or(0)];
-        job.broadcast(0, &mut start)?;
-        let start = start[0];
         let board = || GlobalArray2::<u8>::builder(job, [N, N]).ghosts([1, 1]).name("board").zeros().create();
         let (mut old, mut new) = (board()?, board()?);
-        if start > 0 {
-            old.read(file(start))?;
+        let mut start = 0;
+        if let Some(saved) = Checkpoint::restore(job, &folder)? {
+            saved.read("board", old.at_mut(..))?;
+            start = saved.value("generation")?;
         } else if job.rank() == 0 {
             old.scatter(&GLIDER, &[1; GLIDER.len()])?;
         }
@@ -47,11 +42,8 @@ fn main() -> Result<(), Error> {
             })?;
             std::mem::swap(&mut old, &mut new);
             if generation % BETWEEN == 0 || generation == start + RUN {
-                old.save(file(generation))?; // whole, or not at all
-                if job.rank() == 0 {
-                    let older = saved(folder)?.into_iter().filter(|&other| other < generation);
-                    older.for_each(|other| drop(fs::remove_file(file(other)))); // or the next run does it
-                }
+                // Whole, or not at all; the one before is removed.
+                Checkpoint::new(&folder).array("board", &old).value("generation", &generation).save()?;
             }
         }
 
@@ -67,11 +59,4 @@ fn main() -> Result<(), Error> {
         }
         Ok(())
     })
-}
-
-/// The generations of which there are files.
-fn saved(folder: &Path) -> Result<Vec<usize>, Error> {
-    let number = |name: &str| name.strip_prefix("generation-")?.strip_suffix(".npy")?.parse().ok();
-    let files = fs::read_dir(folder).map_err(|error| Error::other(format!("cannot read {}: {error}", folder.display())))?;
-    Ok(files.flatten().filter_map(|file| number(file.file_name().to_str()?)).collect())
 }

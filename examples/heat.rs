@@ -8,14 +8,9 @@
 //! GA_RANKS=3 cargo run --release --example heat -- my-folder 200
 //! ```
 
-use std::{
-    env,
-    fs::{self, File},
-    io::{self, BufWriter, Write},
-    path::{Path, PathBuf},
-};
+use std::{env, fs, path::PathBuf};
 
-use global_arrays::prelude::*;
+use global_arrays::{file::FileWriter, prelude::*};
 
 /// Points along each side, and the time step times the diffusivity, divided by the square of the spacing.
 const N: usize = 100;
@@ -60,9 +55,9 @@ fn main() -> Result<(), Error> {
         }
 
         old.save(&state)?;
+        FileWriter::new(&image).array("u", &old).spacing(&[1.0, 1.0]).save()?;
         let mean = old.sum()? / old.len() as f64;
         if let Some(u) = old.get_on(0, ..)? {
-            write_vti(&image, &u).map_err(|error| Error::other(format!("cannot write {}: {error}", image.display())))?;
             println!("{steps} steps by {} ranks; the mean temperature is {mean:.6}", job.size());
             if !u.iter().all(|u| (COLD..=HOT).contains(u)) {
                 return Err(Error::other("a temperature is below that of the cold sides or above that of the hot one"));
@@ -70,19 +65,4 @@ fn main() -> Result<(), Error> {
         }
         Ok(())
     })
-}
-
-/// Writes an image for ParaView, as text.
-fn write_vti(path: &Path, u: &Array2<f64>) -> io::Result<()> {
-    let extent = format!("0 {} 0 {} 0 0", u.ncols() - 1, u.nrows() - 1);
-    let mut file = BufWriter::new(File::create(path)?);
-    writeln!(file, r#"<VTKFile type="ImageData" version="0.1" byte_order="LittleEndian">"#)?;
-    writeln!(file, r#"<ImageData WholeExtent="{extent}" Origin="0 0 0" Spacing="1 1 1"><Piece Extent="{extent}">"#)?;
-    writeln!(file, r#"<PointData Scalars="u"><DataArray type="Float64" Name="u" format="ascii">"#)?;
-    for row in u.rows() {
-        row.iter().try_for_each(|u| write!(file, "{u} "))?;
-        writeln!(file)?;
-    }
-    writeln!(file, "</DataArray></PointData></Piece></ImageData></VTKFile>")?;
-    file.flush()
 }

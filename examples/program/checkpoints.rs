@@ -1,93 +1,57 @@
-//! Checkpoints: a text that tells all of a run but its arrays, and the arrays in files beside it.
-//!
-//! The arrays of a checkpoint have names of their own, and the text, which has them, gets its name last. So an interrupted run leaves the
-//! checkpoint before. All parts stand in one folder, also where a link leads to the text.
+//! Checkpoints of a program: its arrays, and all else of a run as one text.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use global_arrays::file::{Checkpoint, Restored};
 use global_arrays::prelude::*;
+use rustix::fs::{Access, access};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::file_names::{behind_links, is_ordinary};
-use crate::whole_file;
+/// What the text is called in a checkpoint.
+const RUN: &str = "run";
 
-/// Reads the text of a checkpoint.
+/// Checks, before a run, the folder that its checkpoints shall go to, and makes it if it is not there.
 ///
 /// # Errors
-/// One line that names the file: it cannot be read, or it is no checkpoint.
-pub fn read<T: DeserializeOwned>(file: &Path) -> Result<T, String> {
-    let no_checkpoint = |why: &str| format!("{}: no checkpoint: {why}", file.display());
-    let unread = |error| format!("cannot read {}: {error}", file.display());
-    // A pipe may have no writer, a device no end, and there is no place for arrays beside a descriptor.
-    if !is_ordinary(&behind_links(file).map_err(unread)?) {
-        return Err(no_checkpoint("it is no regular file"));
+/// One line that names the folder: it cannot be made, or nothing may be written to it.
+pub fn check(folder: &Path) -> Result<(), String> {
+    let refuse = |why: String| format!("cannot write checkpoints to {}: {why}", folder.display());
+    if folder.exists() && !folder.is_dir() {
+        return Err(refuse("it is no folder".into()));
     }
-    let text = fs::read_to_string(file).map_err(unread)?;
-    toml::from_str(&text).map_err(|error| no_checkpoint(&error.message().replace('\n', ", ")))
+    fs::create_dir_all(folder).map_err(|error| refuse(error.to_string()))?;
+    access(folder, Access::WRITE_OK | Access::EXEC_OK).map_err(|error| refuse(error.to_string()))
 }
 
-/// Checks, before a run, the file that its checkpoints shall go to.
+/// Adds the text to a checkpoint; that of rank 0 is saved.
 ///
 /// # Errors
-/// One line: a file of that name that is no checkpoint.
-pub fn check<T: DeserializeOwned>(file: &Path) -> Result<(), String> {
-    if !file.exists() {
-        return Ok(());
-    }
-    read::<T>(file).map_or_else(|what| Err(format!("--checkpoint would overwrite {what}")), |_| Ok(()))
+/// The text cannot be made.
+pub fn with_run<'a>(checkpoint: Checkpoint<'a>, run: Option<&impl Serialize>) -> Result<Checkpoint<'a>, Error> {
+    let text = run.map_or_else(|| Ok(String::new()), toml::to_string).map_err(Error::other)?;
+    Ok(checkpoint.value(RUN, &text))
 }
 
-/// The files of checkpoints under one name.
-#[derive(Debug)]
-pub struct Files {
-    text: PathBuf,
-    /// Names of the arrays of the last checkpoint, of an earlier run or this one.
-    arrays: Vec<String>,
+/// The newest checkpoint in a folder, if there is one, with its text. Collective.
+///
+/// # Errors
+/// One line that names the folder: what is there cannot be read, is damaged, or is of another program.
+pub fn find<T: DeserializeOwned>(job: &Job, folder: &Path) -> Result<Option<(T, Restored)>, Error> {
+    let Some(saved) = Checkpoint::restore(job, folder)? else { return Ok(None) };
+    let other = |error: toml::de::Error| {
+        let why = error.message().replace('\n', ", ");
+        Error::other(format!("{}: a checkpoint of another program: {why}", folder.display()))
+    };
+    let run = toml::from_str(&saved.value::<String>(RUN)?).map_err(other)?;
+    Ok(Some((run, saved)))
 }
 
-impl Files {
-    /// Of a text under this name, and of the arrays of the checkpoint that stands there.
-    ///
-    /// # Errors
-    /// Links that lead nowhere.
-    pub fn new(file: &Path, arrays: Vec<String>) -> Result<Self, Error> {
-        Ok(Files { text: behind_links(file).map_err(Error::other)?, arrays })
-    }
-
-    /// Where an array of this name stands.
-    pub fn beside(&self, name: &str) -> PathBuf {
-        self.text.with_file_name(name)
-    }
-
-    /// A name with this ending that no array of the checkpoint before has.
-    pub fn name(&self, steps: usize, ending: &str) -> String {
-        let name = format!("{}{steps}{ending}", self.beginning());
-        if self.arrays.contains(&name) { format!("{}{steps}-again{ending}", self.beginning()) } else { name }
-    }
-
-    /// Puts a checkpoint, whose `arrays` are written, in the place of the one before. Every rank calls it; one has the text and writes it, then
-    /// removes the arrays of the checkpoint before.
-    ///
-    /// # Errors
-    /// One line that names the file; the checkpoint before stays.
-    pub fn replace(&mut self, arrays: Vec<String>, text: Option<&impl Serialize>) -> Result<(), Error> {
-        let old = std::mem::replace(&mut self.arrays, arrays);
-        let Some(text) = text else { return Ok(()) };
-        let text = toml::to_string(text);
-        let text = text.map_err(|error| Error::other(format!("cannot write {}: {error}", self.text.display())))?;
-        whole_file::write(&self.text, text.as_bytes()).map_err(Error::other)?;
-        let beginning = self.beginning();
-        let is_own = |name: &&String| name.starts_with(&beginning) && name.ends_with(".npy") && !name.contains('/');
-        for name in old.iter().filter(is_own) {
-            // A file that stays does no harm.
-            let _ = fs::remove_file(self.beside(name));
-        }
-        Ok(())
-    }
-
-    fn beginning(&self) -> String {
-        format!("{}.", self.text.file_name().unwrap_or_default().to_string_lossy())
-    }
+/// The checkpoint that a run goes on from, with its text. Collective.
+///
+/// # Errors
+/// Those of [`find`]; there is none.
+pub fn restore<T: DeserializeOwned>(job: &Job, folder: &Path) -> Result<(T, Restored), Error> {
+    find(job, folder)?.ok_or_else(|| Error::other(format!("there is no checkpoint in {}", folder.display())))
 }

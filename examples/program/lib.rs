@@ -2,9 +2,10 @@
 //!
 //! | module | offers |
 //! |---|---|
-//! | `checkpoints` | a text and arrays from which a run goes on; only with the feature of that name |
+//! | `checkpoints` | arrays and a text from which a run goes on; only with the feature of that name |
 //! | [`command_line`] | flags of every program, a bar on the terminal, one line for an error or an interruption |
 //! | [`file_names`] | what can be told of a user's files before a run |
+//! | [`frames`] | the same of a folder for frames |
 //! | [`lines`] | the numbered lines of a user's text |
 //! | `plot` | pictures of curves and points; only with the feature of that name |
 //! | [`records`] | files that grow by whole records |
@@ -15,6 +16,7 @@
 pub mod checkpoints;
 pub mod command_line;
 pub mod file_names;
+pub mod frames;
 pub mod lines;
 #[cfg(feature = "plot")]
 pub mod plot;

@@ -30,7 +30,7 @@ pub fn write(file: &Path, contents: &[u8]) -> Result<(), String> {
 ///
 /// # Errors
 /// Those of [`write()`], and what `fill` returns.
-pub fn write_with(file: &Path, fill: impl FnOnce(&mut BufWriter<File>) -> Result<(), Error>) -> Result<(), String> {
+fn write_with(file: &Path, fill: impl FnOnce(&mut BufWriter<File>) -> Result<(), Error>) -> Result<(), String> {
     let failed = |error: Error| format!("cannot write {}: {error}", file.display());
     let fill = |out: File| {
         let mut out = BufWriter::new(out);

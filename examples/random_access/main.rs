@@ -73,6 +73,9 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: &Arguments) -> Result<(), String> {
+    if let Some(file) = &arguments.save {
+        global_arrays::file::check_name(file).map_err(|error| error.to_string())?;
+    }
     file_names::check(&[("--save", arguments.save.as_deref())], &[])?;
     arguments.start.launch().run(|job| rank_main(job, arguments)).map_err(|error: Error| error.to_string())
 }

@@ -90,14 +90,14 @@ pub(crate) struct Arguments {
     /// Folder for frames, as VTK files and pictures
     #[arg(long, value_name = "FOLDER")]
     pub(crate) output: Option<PathBuf>,
-    /// File for checkpoints, at the end of the run and with --checkpoint-every; the particles go to a file beside it
-    #[arg(long, value_name = "FILE")]
+    /// Folder for checkpoints, at the end of the run and with --checkpoint-every; the last one stays
+    #[arg(long, value_name = "FOLDER")]
     pub(crate) checkpoint: Option<PathBuf>,
     /// Steps from one checkpoint to the next
     #[arg(long, value_name = "STEPS", value_parser = positive, requires = "checkpoint")]
     pub(crate) checkpoint_every: Option<usize>,
-    /// Go on with the run of this checkpoint, on any number of ranks, up to its end or to --end-time
-    #[arg(long, value_name = "FILE", conflicts_with = "time_step")]
+    /// Go on with the run of the checkpoint in this folder, on any number of ranks, up to its end or to --end-time
+    #[arg(long, value_name = "FOLDER", conflicts_with = "time_step")]
     pub(crate) resume: Option<PathBuf>,
     /// Frames between start and end
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = positive)]

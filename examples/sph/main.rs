@@ -28,22 +28,22 @@ mod picture;
 mod report;
 mod simulation;
 mod tank;
-mod vtk;
 mod walls;
 mod wendland;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Parser;
 use global_arrays::prelude::*;
-use program::{checkpoints, command_line, file_names, plot, whole_file};
+use program::{checkpoints, command_line, file_names, frames, plot, whole_file};
 
 use crate::case::Case;
 use crate::checkpoint::{Checkpoints, Saved, flow};
 use crate::cli::{Arguments, Flow};
 use crate::log::Log;
 use crate::output::Frames;
+use crate::particle::Particle;
 use crate::report::Report;
 use crate::simulation::Simulation;
 
@@ -55,15 +55,13 @@ fn main() -> ExitCode {
 /// Finds mistakes here, where they are reported once, then starts the ranks.
 fn run(arguments: &Arguments) -> Result<(), String> {
     let flow = arguments.flow()?;
-    arguments.output.as_deref().map_or(Ok(()), output::check)?;
+    arguments.output.as_deref().map_or(Ok(()), |folder| frames::check(folder, false))?;
     arguments.plot.as_deref().map_or(Ok(()), plot::check)?;
-    let Arguments { plot, front, records, checkpoint, resume, .. } = arguments;
-    let [plot, front, records, checkpoint, resume] =
-        [("--plot", plot), ("--front", front), ("--records", records), ("--checkpoint", checkpoint), ("--resume", resume)]
+    let Arguments { plot, front, records, checkpoint, .. } = arguments;
+    let [plot, front, records, saved] =
+        [("--plot", plot), ("--front", front), ("--records", records), ("--checkpoint", checkpoint)]
             .map(|(flag, file)| (flag, file.as_deref()));
-    // A run may go on from a checkpoint and replace it.
-    file_names::check(&[plot], &[front, records, resume])?;
-    file_names::check(&[checkpoint], &[plot, front, records])?;
+    file_names::check(&[plot], &[front, records, saved])?;
     let body = |job: &Job| match &flow {
         Flow::Plane(case) => rank_main(job, arguments, case),
         Flow::Space(case) => rank_main(job, arguments, case),
@@ -74,24 +72,15 @@ fn run(arguments: &Arguments) -> Result<(), String> {
         Flow::Space(case) => check(arguments, case)?,
         Flow::Tube(tube) => gas::check(arguments, tube)?,
     }
+    checkpoint.as_deref().map_or(Ok(()), checkpoints::check)?;
     arguments.start.launch().run(body).map_err(|error: Error| error.to_string())
 }
 
-/// Finds mistakes in instruments, times and checkpoints before the ranks start.
+/// Finds mistakes in instruments and times before the ranks start.
 fn check<const D: usize>(arguments: &Arguments, case: &Case<D>) -> Result<(), String> {
-    let names = log::names(&log::instruments(arguments, case)?);
-    arguments.checkpoint.as_deref().map_or(Ok(()), checkpoints::check::<Saved>)?;
-    let saved = arguments.resume.as_ref().map(|file| read(file, case, &names)).transpose()?;
-    plan_flow(arguments, case, saved.as_ref()).map(drop)
-}
-
-/// Reads the checkpoint of a flow, which was looked at when it began.
-fn read<const D: usize>(file: &Path, case: &Case<D>, names: &[String]) -> Result<Saved, String> {
-    let saved = Saved::read(file, &flow(case), names)?;
-    if saved.history.is_empty() {
-        return Err(format!("{}: no checkpoint: it has no observations", file.display()));
-    }
-    Ok(saved)
+    log::instruments(arguments, case)?;
+    // The times of a run that goes on depend on its checkpoint.
+    arguments.resume.as_ref().map_or_else(|| plan_flow(arguments, case, None).map(drop), |_| Ok(()))
 }
 
 /// How many steps of what length a run of a flow has.
@@ -138,20 +127,15 @@ fn due(step: usize, steps: usize, times: usize) -> bool {
 /// What each rank does.
 fn rank_main<const D: usize>(job: &Job, arguments: &Arguments, case: &Case<D>) -> Result<(), Error> {
     let names = log::names(&log::instruments(arguments, case).map_err(Error::other)?);
-    let saved = arguments.resume.as_ref().map(|file| read(file, case, &names)).transpose().map_err(Error::other)?;
+    let restore = |folder: &PathBuf| checkpoint::restore(job, folder, (flow(case), case.particles()), &names);
+    let (saved, particles) = arguments.resume.as_ref().map(restore).transpose()?.unzip();
     let (steps, time_step) = plan_flow(arguments, case, saved.as_ref()).map_err(Error::other)?;
-    let mut simulation = match (&saved, &arguments.resume) {
-        (Some(saved), Some(file)) => Simulation::resume(job, case, saved, saved.particles(job, case.particles(), file)?)?,
+    let mut simulation = match (&saved, particles) {
+        (Some(saved), Some(particles)) => Simulation::resume(job, case, saved, particles)?,
         _ => Simulation::new(job, case, time_step)?,
     };
-    let mut checkpoints = match &arguments.checkpoint {
-        Some(file) => Some(Checkpoints::new(job, file, arguments.checkpoint_every, (flow(case), case.particles()), names)?),
-        None => None,
-    };
-    let mut frames = match &arguments.output {
-        Some(folder) => Some(Frames::new(job, folder, case.particles())?),
-        None => None,
-    };
+    let checkpoints = Checkpoints::new(job, arguments, flow(case), names)?;
+    let mut frames = arguments.output.as_deref().map(|folder| Frames::new(folder, ["pressure", "density"]));
     let mut log = Log::create(job, arguments, case, saved.as_ref())?;
     let bar = command_line::progress_bar(job, steps, "steps");
     let mut seconds = 0.0;
@@ -167,10 +151,11 @@ fn rank_main<const D: usize>(job: &Job, arguments: &Arguments, case: &Case<D>) -
             && due(step, steps, arguments.frames.min(steps))
         {
             let time = simulation.time();
-            let picture = |file: &Path, all: &[_]| whole_file::write(file, &picture::draw(case, all, time)?);
-            frames.write(job, simulation.own(), time, |all| vtk::frame(&case.fluid, all), picture)?;
+            let values = |p: &Particle<D>| (p.velocity, [case.fluid.pressure(p.density), p.density]);
+            let picture = |file: &Path, all: &_| whole_file::write(file, &picture::draw(case, all, time)?);
+            frames.write(job, simulation.own(), time, values, picture)?;
         }
-        if let Some(checkpoints) = checkpoints.as_mut().filter(|_| step > begun) {
+        if let Some(checkpoints) = checkpoints.as_ref().filter(|_| step > begun) {
             checkpoints.write(job, simulation.state(), steps, &log.history, &log.course)?;
         }
         if step == steps {

@@ -1,103 +1,78 @@
 //! Files that a run writes while it goes: frames of all particles, tables of what was measured.
 
-use std::marker::PhantomData;
 use std::path::Path;
 
+use global_arrays::file::FileWriter;
 use global_arrays::prelude::*;
+use program::frames::COLLECTION;
 use program::records::Records;
-use program::whole_file;
 
 use crate::case::{Case, GRAVITY};
 use crate::particle::Moving;
-use crate::vtk;
 
-/// All particles, gathered in one array.
-#[derive(Debug)]
-pub(crate) struct Gathered<const D: usize, P> {
-    /// A row for each particle, in no order.
-    pub(crate) array: GlobalArray<f64, Ix2>,
-    /// How many rows are filled: each rank reserves its own by read-and-increment.
-    taken: Counter,
-    of: PhantomData<P>,
+/// An array with a row for each of all ranks' particles, in the order of their numbers; `write` appends a row. Collective.
+pub(crate) fn gather<const D: usize, P: Moving<D>>(
+    job: &Job,
+    own: &[P],
+    columns: usize,
+    write: impl Fn(&P, &mut Vec<f64>),
+) -> Result<GlobalArray2<f64>, Error> {
+    let count = job.all_reduce_one(own.len(), ops::sum)?;
+    let rows = GlobalArray::builder(job, [count, columns]).name("particles").zeros().create()?;
+    let mut order: Vec<&P> = own.iter().collect();
+    order.sort_unstable_by_key(|particle| particle.id());
+    // A put for each run of numbers.
+    for run in order.chunk_by(|a, b| a.id() + 1 == b.id()) {
+        let (first, mut words) = (run[0].id() as usize, Vec::with_capacity(run.len() * columns));
+        run.iter().for_each(|particle| write(particle, &mut words));
+        let words = Array2::from_shape_vec((run.len(), columns), words).map_err(Error::other)?;
+        rows.put(s![first..first + run.len(), ..], &words)?;
+    }
+    job.sync()?;
+    Ok(rows)
 }
 
-impl<const D: usize, P: Moving<D>> Gathered<D, P> {
-    /// Room for so many particles. Collective.
-    pub(crate) fn new(job: &Job, particles: u64, name: &str) -> Result<Self, Error> {
-        let array = GlobalArray::builder(job, [particles as usize, P::WORDS]).name(name).create()?;
-        Ok(Gathered { array, taken: Counter::new(job)?, of: PhantomData })
-    }
-
-    /// Puts all ranks' particles into the array; when it returns, they are there. Collective.
-    pub(crate) fn fill(&self, job: &Job, own: &[P]) -> Result<(), Error> {
-        self.taken.reset(0)?;
-        let first = self.taken.fetch_add(own.len())?;
-        let mut words = Vec::with_capacity(own.len() * P::WORDS);
-        own.iter().for_each(|particle| particle.write(&mut words));
-        let rows = Array2::from_shape_vec((own.len(), P::WORDS), words).map_err(Error::other)?;
-        self.array.put(s![first..first + own.len(), ..], &rows)?;
-        job.sync()
-    }
-
-    /// All particles that were put there, in order of their numbers.
-    pub(crate) fn read(&self) -> Result<Vec<P>, Error> {
-        let all = self.array.get(..)?;
-        let mut particles: Vec<P> = all.rows().into_iter().filter_map(|row| row.to_slice().map(P::read)).collect();
-        particles.sort_unstable_by_key(P::id);
-        Ok(particles)
-    }
-}
-
-/// Frames: `frame_0000.vtp` and `frame_0000.png`, and so on, with `frames.pvd`. Rank 0 writes.
+/// Frames: `frames-0000.vtp` and `frames-0000.png`, and so on, with `frames.pvd`.
 #[derive(Debug)]
-pub(crate) struct Frames<'a, const D: usize, P> {
+pub(crate) struct Frames<'a, const S: usize> {
     folder: &'a Path,
-    gathered: Gathered<D, P>,
-    written: Vec<(f64, String)>,
+    scalars: [&'static str; S],
+    written: usize,
 }
 
-/// What can be told of a folder for frames before a run.
-///
-/// # Errors
-/// There is no such folder; it has frames of an earlier run, which the new ones would stand between.
-pub(crate) fn check(folder: &Path) -> Result<(), String> {
-    let entries = folder.read_dir().map_err(|_| format!("there is no folder {}", folder.display()))?;
-    let names = entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
-    match names.filter(|name| name.starts_with("frame_") || name == "frames.pvd").min() {
-        None => Ok(()),
-        Some(name) => {
-            Err(format!("the folder {} has {name} of an earlier run: remove its frames or name another folder", folder.display()))
-        }
-    }
-}
-
-impl<'a, const D: usize, P: Moving<D>> Frames<'a, D, P> {
-    /// Frames of so many particles. Collective.
-    pub(crate) fn new(job: &Job, folder: &'a Path, particles: u64) -> Result<Self, Error> {
-        Ok(Frames { folder, gathered: Gathered::new(job, particles, "frame")?, written: Vec::new() })
+impl<'a, const S: usize> Frames<'a, S> {
+    /// Frames in a folder, with scalars of these names; the first colors the particles.
+    pub(crate) fn new(folder: &'a Path, scalars: [&'static str; S]) -> Self {
+        Frames { folder, scalars, written: 0 }
     }
 
-    /// Writes a frame, in order of the particles' numbers: `vtk` returns the contents of the `.vtp` file, `picture` writes the `.png`.
-    /// Collective.
-    pub(crate) fn write(
+    /// Writes a frame, in order of the particles' numbers. `values` returns velocity and scalars; `picture` writes the `.png` from rows of position,
+    /// velocity and scalars, on rank 0. Collective.
+    pub(crate) fn write<const D: usize, P: Moving<D>>(
         &mut self,
         job: &Job,
         own: &[P],
         time: f64,
-        vtk: impl Fn(&[P]) -> Vec<u8>,
-        picture: impl Fn(&Path, &[P]) -> Result<(), String>,
+        values: impl Fn(&P) -> ([f64; D], [f64; S]),
+        picture: impl FnOnce(&Path, &Array2<f64>) -> Result<(), String>,
     ) -> Result<(), Error> {
-        self.gathered.fill(job, own)?;
-        if job.rank() == 0 {
-            let particles = self.gathered.read()?;
-            let name = format!("frame_{:04}", self.written.len());
-            whole_file::write(&self.folder.join(format!("{name}.vtp")), &vtk(&particles)).map_err(Error::other)?;
-            picture(&self.folder.join(format!("{name}.png")), &particles).map_err(Error::other)?;
-            self.written.push((time, format!("{name}.vtp")));
-            let collection = vtk::collection(&self.written);
-            whole_file::write(&self.folder.join("frames.pvd"), collection.as_bytes()).map_err(Error::other)?;
+        let spatial = |vector: &[f64; D]| [0, 1, 2].map(|axis| vector.get(axis).copied().unwrap_or(0.0));
+        let rows = gather(job, own, 6 + S, |particle, row| {
+            let (velocity, scalars) = values(particle);
+            row.extend(spatial(particle.position()).into_iter().chain(spatial(&velocity)).chain(scalars));
+        })?;
+        let numbers = GlobalArray1::from_fn(job, [rows.shape()[0]], |number| number as i64)?;
+        let mut file = FileWriter::new(self.folder.join(COLLECTION)).at_time(time).array("points", rows.at(s![.., 0..3]));
+        for (k, name) in self.scalars.iter().enumerate() {
+            file = file.array(name, rows.at(s![.., 6 + k]));
         }
-        // Nobody puts the next frame before this one was read.
+        file.array("velocity", rows.at(s![.., 3..6])).array("number", &numbers).save()?;
+        if job.rank() == 0 {
+            let name = format!("frames-{:04}.png", self.written);
+            picture(&self.folder.join(name), &rows.get(..)?).map_err(Error::other)?;
+        }
+        self.written += 1;
+        // No rank frees the array before rank 0 has read it.
         job.barrier()
     }
 }

@@ -1,10 +1,10 @@
 //! A frame as a PNG picture: particles seen from the side, colored by speed.
 
+use ndarray::{Array2, ArrayView1};
 use plotters::prelude::*;
 use program::plot::{Bitmap, bitmap};
 
 use crate::case::{Case, GRAVITY, Kind, PLATES_FORCE, PLATES_VISCOSITY, VORTEX_SPEED};
-use crate::particle::Particle;
 
 /// Pixels across, and most up and down.
 const WIDTH: u32 = 1280;
@@ -25,11 +25,11 @@ const COLOURS: [[u8; 3]; 9] = [
     [253, 231, 37],
 ];
 
-/// Draws a frame and returns the file's contents.
+/// Draws a frame, from rows of position and velocity, and returns the file's contents.
 ///
 /// # Errors
 /// What the drawing library has to say.
-pub(crate) fn draw<const D: usize>(case: &Case<D>, particles: &[Particle<D>], time: f64) -> Result<Vec<u8>, String> {
+pub(crate) fn draw<const D: usize>(case: &Case<D>, particles: &Array2<f64>, time: f64) -> Result<Vec<u8>, String> {
     let spacing = case.fluid.spacing;
     let edge = if case.walls.is_empty() { 0.0 } else { case.fluid.support() };
     let inside = [case.inside[0], case.inside[1]].map(|cells| cells as f64 * spacing + 2.0 * edge);
@@ -44,12 +44,12 @@ type Failure = Box<dyn std::error::Error>;
 fn paint<const D: usize>(
     area: &Bitmap<'_>,
     case: &Case<D>,
-    particles: &[Particle<D>],
+    particles: &Array2<f64>,
     time: f64,
     (scale, edge, size): (f64, f64, (u32, u32)),
 ) -> Result<(), Failure> {
     let fastest = fastest(case);
-    let place = |at: &[f64; D]| {
+    let place = |at: &[f64]| {
         let across = (at[0] + edge) * scale;
         (across as i32, size.1 as i32 - 1 - ((at[1] + edge) * scale) as i32)
     };
@@ -61,13 +61,11 @@ fn paint<const D: usize>(
     }) {
         area.draw(&Circle::new(place(&wall.at(time)), radius, grey.filled()))?;
     }
-    let mut order: Vec<&Particle<D>> = particles.iter().collect();
-    if D > 2 {
-        order.sort_by(|a, b| a.position[D - 1].total_cmp(&b.position[D - 1]));
-    }
+    let mut order: Vec<ArrayView1<'_, f64>> = particles.rows().into_iter().collect();
+    order.sort_by(|a, b| a[2].total_cmp(&b[2]));
     for particle in order {
-        let speed = particle.velocity.iter().map(|v| v * v).sum::<f64>().sqrt();
-        area.draw(&Circle::new(place(&particle.position), radius, colour(speed / fastest).filled()))?;
+        let speed = (3..6).map(|axis| particle[axis] * particle[axis]).sum::<f64>().sqrt();
+        area.draw(&Circle::new(place(&[particle[0], particle[1]]), radius, colour(speed / fastest).filled()))?;
     }
     area.draw(&Rectangle::new([(0, 0), (size.0 as i32, HEAD as i32)], WHITE.filled()))?;
     let ink = ("sans-serif", 20).into_font().color(&RGBColor(40, 44, 52));
@@ -112,7 +110,7 @@ mod tests {
         use crate::case::{Column, Kind, Water};
         let picture = |gate, time| {
             let column = Column { gate, ..Column::plain([0.5, 1.0], [2.0, 1.5]) };
-            draw(&Case::column(Kind::DamBreak, 0.05, column, Water::default()), &[], time).unwrap()
+            draw(&Case::column(Kind::DamBreak, 0.05, column, Water::default()), &Array2::zeros((0, 6)), time).unwrap()
         };
         assert!(picture(Some(2.0), 0.0) != picture(None, 0.0));
         assert!(picture(Some(2.0), 5.0) == picture(None, 5.0));

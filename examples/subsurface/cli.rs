@@ -58,17 +58,17 @@ pub(crate) struct Arguments {
     /// Write the table of results as CSV: what a case compared, or the observations of a problem after each step
     #[arg(long, value_name = "FILE.csv")]
     pub(crate) output: Option<PathBuf>,
-    /// Write the whole field at the times of output to this folder, for ParaView: frame_0000.vtr and so on, and frames.pvd
+    /// Write the whole field at the times of output to this folder, for ParaView: frames-0000.vtr and so on, and frames.pvd
     #[arg(long, value_name = "FOLDER")]
     pub(crate) vtk: Option<PathBuf>,
-    /// Write checkpoints under this name, at the times of output
-    #[arg(long, value_name = "FILE")]
+    /// Write checkpoints to this folder, at the times of output; the last one stays
+    #[arg(long, value_name = "FOLDER")]
     pub(crate) checkpoint: Option<PathBuf>,
     /// Write one after every so many steps too
     #[arg(long, value_name = "STEPS", value_parser = positive, requires = "checkpoint")]
     pub(crate) checkpoint_every: Option<usize>,
-    /// Go on from a checkpoint of the same case or problem, on any number of ranks, to a later end
-    #[arg(long, value_name = "FILE")]
+    /// Go on from the checkpoint in this folder, of the same case or problem, on any number of ranks, to a later end
+    #[arg(long, value_name = "FOLDER")]
     pub(crate) resume: Option<PathBuf>,
     /// Draw the same results (.svg or .png)
     #[arg(long, value_name = "FILE")]

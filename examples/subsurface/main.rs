@@ -50,7 +50,6 @@ use crate::cases::Case;
 use crate::cases::heterogeneous::Heterogeneous;
 use crate::cases::infiltration::Infiltration;
 use crate::cases::theis::Theis;
-use crate::checkpoint::Saved;
 use crate::cli::{Arguments, Kind};
 use crate::field::Team;
 use crate::input::Posed;
@@ -68,20 +67,20 @@ fn main() -> ExitCode {
 fn run(arguments: &Arguments) -> Result<(), String> {
     arguments.check()?;
     arguments.plot.as_deref().map_or(Ok(()), plot::check)?;
-    let Arguments { problem, reference, output, plot, checkpoint, resume, .. } = arguments;
-    let [output, plot, saved] =
-        [("--output", output), ("--plot", plot), ("--checkpoint", checkpoint)].map(|(flag, file)| (flag, file.as_deref()));
-    let [problem, reference, resume] =
-        [("--problem", problem), ("--reference", reference), ("--resume", resume)].map(|(flag, file)| (flag, file.as_deref()));
-    // A run may go on from a checkpoint and replace it.
-    file_names::check(&[output, plot], &[problem, reference, resume])?;
-    file_names::check(&[saved], &[output, plot, problem, reference])?;
-    checkpoint.as_deref().map_or(Ok(()), checkpoints::check::<Saved>)?;
+    let Arguments { problem, reference, output, plot, checkpoint, resume, vtk, .. } = arguments;
+    let [output, plot, problem, reference, saved] = [
+        ("--output", output),
+        ("--plot", plot),
+        ("--problem", problem),
+        ("--reference", reference),
+        ("--checkpoint", checkpoint),
+    ]
+    .map(|(flag, file)| (flag, file.as_deref()));
+    file_names::check(&[output, plot], &[problem, reference, saved])?;
     let case = prepare(arguments)?;
-    let resumed = arguments.resume.as_deref().map(|file| Saved::read(file, &*case)).transpose()?;
-    let resumed = resumed.as_ref();
-    arguments.vtk.as_deref().map_or(Ok(()), |folder| frames::check(folder, resumed.map(|saved| saved.time)))?;
-    arguments.start.launch().run(|job| rank_main(job, arguments, &*case, resumed)).map_err(|error: Error| error.to_string())
+    vtk.as_deref().map_or(Ok(()), |folder| program::frames::check(folder, resume.is_some()))?;
+    checkpoint.as_deref().map_or(Ok(()), checkpoints::check)?;
+    arguments.start.launch().run(|job| rank_main(job, arguments, &*case)).map_err(|error: Error| error.to_string())
 }
 
 /// The case with its reference.
@@ -96,8 +95,8 @@ fn prepare(arguments: &Arguments) -> Result<Box<dyn Case>, String> {
 }
 
 /// What each rank does.
-fn rank_main(job: &Job, arguments: &Arguments, case: &dyn Case, resumed: Option<&Saved>) -> Result<(), Error> {
-    let report = simulate(job, arguments, case, resumed)?;
+fn rank_main(job: &Job, arguments: &Arguments, case: &dyn Case) -> Result<(), Error> {
+    let report = simulate(job, arguments, case)?;
     let Some(report) = report else { return Ok(()) };
     if let Some(file) = &arguments.output {
         report.write(file)?;
@@ -115,18 +114,19 @@ fn rank_main(job: &Job, arguments: &Arguments, case: &dyn Case, resumed: Option<
 }
 
 /// Marches through the case, from a checkpoint if there is one; rank 0 gets the report. Collective.
-fn simulate(job: &Job, arguments: &Arguments, case: &dyn Case, resumed: Option<&Saved>) -> Result<Option<Report>, Error> {
+fn simulate(job: &Job, arguments: &Arguments, case: &dyn Case) -> Result<Option<Report>, Error> {
     let cells = case.grid().extents();
     let mut team = Team::new(job, cells)?;
     let mut newton = Newton::new(&team, case, arguments.tolerance);
     let schedule = case.schedule();
-    let mut observers = Observers::new(job, &team, arguments, case, resumed)?;
-    let mut progress = match (resumed, &arguments.resume) {
-        (Some(saved), Some(file)) => {
-            newton.work = saved.work;
-            saved.progress(&team, file)?
+    let mut observers = Observers::new(job, &team, arguments, case)?;
+    let mut progress = match &arguments.resume {
+        Some(folder) => {
+            let (progress, saved) = checkpoint::restore(job, &team, folder, case)?;
+            (newton.work, observers.history) = (saved.work, saved.history);
+            progress
         }
-        _ => {
+        None => {
             let progress = Progress::start(&team, case, &schedule)?;
             observers.see_start(team.publish(&progress.head)?)?;
             progress
@@ -160,10 +160,7 @@ fn simulate(job: &Job, arguments: &Arguments, case: &dyn Case, resumed: Option<&
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
     use std::sync::Mutex;
-
-    use rustix::fs::{CWD, FileType, Mode, mknodat};
 
     use super::*;
 
@@ -171,10 +168,9 @@ mod tests {
     fn report(line: &str, ranks: usize) -> Report {
         let arguments = Arguments::try_parse_from(line.split(' ')).unwrap();
         let case = prepare(&arguments).unwrap();
-        let resumed = arguments.resume.as_deref().map(|file| Saved::read(file, &*case).unwrap());
         let outcome = Mutex::new(None);
         let body = |job: &Job| {
-            if let Some(report) = simulate(job, &arguments, &*case, resumed.as_ref())? {
+            if let Some(report) = simulate(job, &arguments, &*case)? {
                 *outcome.lock().unwrap() = Some(report);
             }
             Ok::<(), Error>(())
@@ -213,38 +209,24 @@ mod tests {
     #[test]
     fn a_run_goes_on_from_its_checkpoint() {
         let folder = std::env::temp_dir().join(format!("subsurface-checkpoint-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).unwrap();
-        // Behind a link all parts stand in one folder, and both names lead to them.
-        let (file, far) = (folder.join("state"), folder.join("far"));
-        std::fs::create_dir_all(&far).unwrap();
-        std::os::unix::fs::symlink("far/there", &file).unwrap();
         let line = format!("subsurface --problem {}/problems/tracy.toml --tolerance 1e-10", env!("CARGO_MANIFEST_DIR"));
         let whole = report(&format!("{line} --end-time 20000"), 2);
         // It has a time of output at 5000 s.
-        report(&format!("{line} --end-time 5000 --checkpoint {} --checkpoint-every 7", file.display()), 2);
-        // Those of earlier checkpoints are gone.
-        assert_eq!([&folder, &far].map(|folder| std::fs::read_dir(folder).unwrap().count()), [2, 3]);
-        let again = |ranks, file: &Path| report(&format!("{line} --end-time 20000 --resume {}", file.display()), ranks);
-        let (same, other) = (again(2, &file), again(3, &far.join("there")));
+        report(&format!("{line} --end-time 5000 --checkpoint {} --checkpoint-every 7", folder.display()), 2);
+        // Earlier checkpoints are gone.
+        assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1);
+        let again = |ranks| report(&format!("{line} --end-time 20000 --resume {}", folder.display()), ranks);
+        let (same, other) = (again(2), again(3));
         let seen = |report: &Report| report.verdict.rows.iter().flatten().map(|x| x.to_bits()).collect::<Vec<_>>();
         assert_eq!(seen(&same), seen(&whole));
         assert_eq!((same.marched, same.work), (whole.marched, whole.work));
         for (a, b) in whole.verdict.rows.iter().flatten().zip(other.verdict.rows.iter().flatten()) {
             assert!((a - b).abs() <= 1e-7 * (1.0 + a.abs()), "{a} and {b}");
         }
-        let refused = |line: &str| {
-            let case = prepare(&Arguments::try_parse_from(line.split(' ')).unwrap()).unwrap();
-            Saved::read(&file, &*case).unwrap_err()
-        };
-        assert!(
-            refused("subsurface --case heterogeneous --cells 5x6x7").contains("a checkpoint of tracy with [20, 20, 20] cells")
-        );
-        std::fs::write(&file, "name = 3\n").unwrap();
-        assert!(refused(&line).contains("no checkpoint"));
         std::fs::remove_dir_all(&folder).unwrap();
     }
 
-    /// A checkpoint of another problem, one of the end, and one that is none are refused before the ranks start.
+    /// A checkpoint of another problem, one of the end, and what is none are refused.
     #[test]
     fn checkpoints_that_do_not_fit_are_refused() {
         let folder = std::env::temp_dir().join(format!("subsurface-refused-{}", std::process::id()));
@@ -256,7 +238,8 @@ mod tests {
         std::fs::write(&problem, &tracy).unwrap();
         report(&format!("{line} --end-time 5000 --checkpoint {}", state.display()), 2);
         let refused = |rest: &str| {
-            let arguments = Arguments::try_parse_from(format!("{line} {rest}").split(' ')).unwrap();
+            let arguments = format!("{line} --network threads --ranks 2 {rest}");
+            let arguments = Arguments::try_parse_from(arguments.split(' ')).unwrap();
             let error = run(&arguments).unwrap_err();
             assert!(!error.contains('\n'), "{error}");
             error
@@ -275,27 +258,17 @@ mod tests {
             assert!(error.contains(part), "{error}");
         }
         std::fs::write(&problem, &tracy).unwrap();
-        let text = std::fs::read_to_string(&state).unwrap();
-        let begin = text.find("history = [[").unwrap();
-        let row = begin + text[begin..].find(", [").unwrap() + 3;
-        std::fs::write(&state, format!("{}0.5, {}", &text[..row], &text[row..])).unwrap();
-        assert!(refused(&resume).contains("4 values at t ="));
         assert!(
-            refused(&format!("--checkpoint {}", problem.display())).contains("--checkpoint and --problem name the same file")
+            refused(&format!("--checkpoint {}", problem.display())).contains("--problem and --checkpoint name the same file")
         );
-        // A pipe that nobody writes, and what has no end.
-        let pipe = folder.join("pipe");
-        mknodat(CWD, &pipe, FileType::Fifo, Mode::from_raw_mode(0o600), 0).unwrap();
-        for name in [&pipe, Path::new("/dev/zero")] {
-            for flag in ["--checkpoint", "--resume"] {
-                assert!(refused(&format!("{flag} {}", name.display())).contains("no regular file"), "{flag}");
-            }
-        }
-        let table = folder.join("table.csv");
-        let both = format!("--checkpoint {0} --output {0}", table.display());
-        assert!(refused(&both).contains("--checkpoint and --output name the same file"));
-        std::fs::write(&table, "a,b\n").unwrap();
-        assert!(refused(&format!("--checkpoint {}", table.display())).contains("would overwrite"));
+        assert!(refused("--checkpoint /dev/zero").contains("it is no folder"));
+        assert!(refused("--resume /dev/zero").contains("/dev/zero: Not a directory"));
+        assert!(refused(&format!("--resume {}", folder.join("none").display())).contains("there is no checkpoint"));
+        let both = format!("--checkpoint {0} --output {0}", folder.join("table.csv").display());
+        assert!(refused(&both).contains("--output and --checkpoint name the same file"));
+        let other = format!("subsurface --case heterogeneous --cells 5x6x7 --network threads {resume}");
+        let arguments = Arguments::try_parse_from(other.split(' ')).unwrap();
+        assert!(run(&arguments).unwrap_err().contains("a checkpoint of tracy with [4, 4, 4] cells"));
         std::fs::remove_dir_all(&folder).unwrap();
     }
 
@@ -307,19 +280,15 @@ mod tests {
         let (state, frames) = (std::env::temp_dir().join(format!("subsurface-state-{}", std::process::id())), folder.display());
         let line = format!("subsurface --case heterogeneous --cells 3x4x4 --vtk {frames}");
         report(&format!("{line} --end-time 4000 --checkpoint {}", state.display()), 2);
-        let first = std::fs::read(folder.join("frame_0001.vtr")).unwrap();
+        let first = std::fs::read(folder.join("frames-0001.vtr")).unwrap();
         report(&format!("{line} --end-time 9000 --resume {}", state.display()), 2);
         let text = std::fs::read_to_string(folder.join("frames.pvd")).unwrap();
         let listed: Vec<&str> = text.lines().filter(|line| line.starts_with("<DataSet")).collect();
-        let entry = |(number, time)| format!("<DataSet timestep=\"{time}\" file=\"frame_000{number}.vtr\"/>");
+        let entry = |(number, time)| format!("<DataSet timestep=\"{time}\" file=\"frames-000{number}.vtr\"/>");
         assert_eq!(listed, [(0, 0), (1, 4000), (2, 9000)].map(entry));
-        assert_eq!(std::fs::read(folder.join("frame_0001.vtr")).unwrap(), first);
+        assert_eq!(std::fs::read(folder.join("frames-0001.vtr")).unwrap(), first);
         std::fs::remove_dir_all(&folder).unwrap();
-        for entry in std::fs::read_dir(std::env::temp_dir()).unwrap().flatten() {
-            if entry.path().to_string_lossy().starts_with(&*state.to_string_lossy()) {
-                std::fs::remove_file(entry.path()).unwrap();
-            }
-        }
+        std::fs::remove_dir_all(&state).unwrap();
     }
 
     /// The heads do not depend on the number of ranks, but for what the solvers leave.

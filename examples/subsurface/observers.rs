@@ -5,7 +5,7 @@ use indicatif::ProgressBar;
 use program::command_line;
 
 use crate::cases::Case;
-use crate::checkpoint::{Checkpoints, History, Saved};
+use crate::checkpoint::{Checkpoints, History};
 use crate::cli::Arguments;
 use crate::field::Team;
 use crate::frames::Frames;
@@ -19,52 +19,35 @@ pub(crate) struct Observers<'a> {
     /// Of rank 0.
     pub(crate) history: History,
     frames: Option<Frames<'a>>,
-    checkpoints: Option<Checkpoints>,
+    checkpoints: Option<Checkpoints<'a>>,
     bar: ProgressBar,
     first_step: f64,
 }
 
 impl<'a> Observers<'a> {
     /// Those that the command line asks for. Collective.
-    pub(crate) fn new(
-        job: &Job,
-        team: &Team<'_>,
-        arguments: &'a Arguments,
-        case: &'a dyn Case,
-        resumed: Option<&Saved>,
-    ) -> Result<Self, Error> {
+    pub(crate) fn new(job: &Job, team: &Team<'_>, arguments: &'a Arguments, case: &'a dyn Case) -> Result<Self, Error> {
         let Schedule { times, first_step, .. } = case.schedule();
         let end = times.last().copied().unwrap_or(first_step);
         let bar = command_line::progress_bar(job, decades(end, first_step), "parts of the logarithm of time");
-        let checkpoints = arguments.checkpoint.as_deref();
-        let checkpoints = checkpoints.map(|file| Checkpoints::new(team, file, arguments.checkpoint_every, case)).transpose()?;
-        let frames = arguments.vtk.as_deref().filter(|_| job.rank() == 0);
-        let frames = frames.map(|folder| Frames::new(folder, case, resumed.map(|saved| saved.time)));
-        let frames = frames.transpose().map_err(Error::other)?;
-        let history = resumed.map_or_else(Vec::new, |saved| saved.history.clone());
-        Ok(Observers { case, is_first: job.rank() == 0, history, frames, checkpoints, bar, first_step })
+        let checkpoints = Checkpoints::new(job, team, arguments, case)?;
+        let frames = arguments.vtk.as_deref().map(|folder| Frames::new(job, folder, case)).transpose()?;
+        Ok(Observers { case, is_first: job.rank() == 0, history: History::new(), frames, checkpoints, bar, first_step })
     }
 
-    /// Looks at the heads at time zero.
-    pub(crate) fn see_start(&mut self, heads: &GlobalArray<f64, Ix3>) -> Result<(), Error> {
-        if self.is_first { self.write_frame(0.0, heads) } else { Ok(()) }
+    /// Looks at the heads at time zero. Collective.
+    pub(crate) fn see_start(&self, heads: &GlobalArray<f64, Ix3>) -> Result<(), Error> {
+        self.frames.as_ref().map_or(Ok(()), |frames| frames.write(0.0, heads))
     }
 
     /// Looks at the heads after a step. Collective.
     pub(crate) fn see(&mut self, progress: &Progress, work: Work, heads: &GlobalArray<f64, Ix3>) -> Result<(), Error> {
         if self.is_first {
             self.history.push((progress.time, self.case.observe(progress.time, heads)?));
-            self.write_frame(progress.time, heads)?;
             self.bar.set_position(decades(progress.time, self.first_step) as u64);
         }
-        match &mut self.checkpoints {
-            Some(checkpoints) => checkpoints.write(progress, work, heads, &self.history),
-            None => Ok(()),
-        }
-    }
-
-    fn write_frame(&mut self, time: f64, heads: &GlobalArray<f64, Ix3>) -> Result<(), Error> {
-        self.frames.as_mut().map_or(Ok(()), |frames| frames.write(time, heads))
+        self.frames.as_ref().map_or(Ok(()), |frames| frames.write(progress.time, heads))?;
+        self.checkpoints.as_ref().map_or(Ok(()), |checkpoints| checkpoints.write(progress, work, heads, &self.history))
     }
 
     /// Takes the bar away.

@@ -10,31 +10,31 @@ mod riemann;
 mod simulation;
 pub(crate) mod tube;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use global_arrays::prelude::*;
-use program::{checkpoints, command_line};
+use program::command_line;
 
-use crate::checkpoint::{Checkpoints, Saved};
+use crate::checkpoint::{self, Checkpoints, Saved};
 use crate::cli::Arguments;
 use crate::comparison::Course;
 use crate::gas::report::{Errors, Report};
 use crate::gas::simulation::Simulation;
 use crate::gas::tube::{Particle, Tube};
 use crate::observation::fingerprint;
-use crate::output::{Frames, Gathered};
-use crate::{due, plan, vtk};
+use crate::output::{Frames, gather};
+use crate::particle::Moving;
+use crate::{due, plan};
 
-/// Finds mistakes in times and checkpoints before the ranks start.
+/// Finds mistakes in times before the ranks start.
 pub(crate) fn check(arguments: &Arguments, tube: &Tube) -> Result<(), String> {
-    arguments.checkpoint.as_deref().map_or(Ok(()), checkpoints::check::<Saved>)?;
-    begin(arguments, tube).map(drop)
+    // Those of a run that goes on depend on its checkpoint.
+    arguments.resume.as_ref().map_or_else(|| plan_tube(arguments, tube, None).map(drop), |_| Ok(()))
 }
 
-/// The checkpoint that the run goes on from, if there is one, and how many steps of what length the run has.
-fn begin(arguments: &Arguments, tube: &Tube) -> Result<(Option<Saved>, usize, f64), String> {
-    let saved = arguments.resume.as_ref().map(|file| Saved::read(file, &tube.flow(), &[])).transpose()?;
-    let (steps, time_step) = plan(arguments, tube::END, tube.time_step(), saved.as_ref())?;
+/// How many steps of what length the run has.
+fn plan_tube(arguments: &Arguments, tube: &Tube, saved: Option<&Saved>) -> Result<(usize, f64), String> {
+    let (steps, time_step) = plan(arguments, tube::END, tube.time_step(), saved)?;
     let (end, latest) = (steps as f64 * time_step, tube.latest());
     if end > latest {
         let (particles, latest) = (tube.particles, (1e4 * latest).floor() * 1e-4);
@@ -43,26 +43,20 @@ fn begin(arguments: &Arguments, tube: &Tube) -> Result<(Option<Saved>, usize, f6
              choose an earlier --end-time or more --particles"
         ));
     }
-    Ok((saved, steps, time_step))
+    Ok((steps, time_step))
 }
 
 /// What each rank does.
 pub(crate) fn rank_main(job: &Job, arguments: &Arguments, tube: &Tube) -> Result<(), Error> {
-    let (saved, steps, time_step) = begin(arguments, tube).map_err(Error::other)?;
-    let mut simulation = match (&saved, &arguments.resume) {
-        (Some(saved), Some(file)) => Simulation::resume(job, tube, saved, saved.particles(job, tube.particles, file)?)?,
+    let restore = |folder: &PathBuf| checkpoint::restore(job, folder, (tube.flow(), tube.particles), &[]);
+    let (saved, particles) = arguments.resume.as_ref().map(restore).transpose()?.unzip();
+    let (steps, time_step) = plan_tube(arguments, tube, saved.as_ref()).map_err(Error::other)?;
+    let mut simulation = match (&saved, particles) {
+        (Some(saved), Some(particles)) => Simulation::resume(job, tube, saved, particles)?,
         _ => Simulation::new(job, tube, time_step)?,
     };
-    let flow = (tube.flow(), tube.particles);
-    let mut checkpoints = match &arguments.checkpoint {
-        Some(file) => Some(Checkpoints::new(job, file, arguments.checkpoint_every, flow, Vec::new())?),
-        None => None,
-    };
-    let mut frames = match &arguments.output {
-        Some(folder) => Some(Frames::new(job, folder, tube.particles)?),
-        None => None,
-    };
-    let gathered = Gathered::new(job, tube.particles, "gas at the end")?;
+    let checkpoints = Checkpoints::new(job, arguments, tube.flow(), Vec::new())?;
+    let mut frames = arguments.output.as_deref().map(|folder| Frames::new(folder, ["density", "pressure", "internal energy"]));
     let bar = command_line::progress_bar(job, steps, "steps");
     let (begun, mut seconds) = (simulation.steps, 0.0);
     loop {
@@ -71,10 +65,13 @@ pub(crate) fn rank_main(job: &Job, arguments: &Arguments, tube: &Tube) -> Result
             && due(step, steps, arguments.frames.min(steps))
         {
             let (measured, time) = (simulation.measured()?, simulation.time());
-            let picture = |file: &Path, all: &[Particle]| report::draw(file, tube, all, time);
-            frames.write(job, &measured, time, vtk, picture)?;
+            let values = |p: &Particle| ([p.velocity], [p.density, p.pressure(), p.energy]);
+            let picture = |file: &Path, all: &Array2<f64>| {
+                report::draw(file, tube, all.rows().into_iter().map(|row| (row[0], row[6])).collect(), time)
+            };
+            frames.write(job, &measured, time, values, picture)?;
         }
-        if let Some(checkpoints) = checkpoints.as_mut().filter(|_| step > begun) {
+        if let Some(checkpoints) = checkpoints.as_ref().filter(|_| step > begun) {
             checkpoints.write(job, simulation.state(), steps, &[], &Course::default())?;
         }
         if step == steps {
@@ -90,10 +87,11 @@ pub(crate) fn rank_main(job: &Job, arguments: &Arguments, tube: &Tube) -> Result
     let mut most = [seconds, simulation.exchanging.as_secs_f64(), simulation.computing.as_secs_f64()];
     job.all_reduce(&mut most, ops::max)?;
     let fingerprint = fingerprint(job, simulation.own())?;
-    gathered.fill(job, &simulation.measured()?)?;
+    let gathered = gather(job, &simulation.measured()?, Particle::WORDS, Particle::write)?;
     let mut failures = Vec::new();
     if job.rank() == 0 {
-        let (all, end_time) = (gathered.read()?, simulation.time());
+        let end_time = simulation.time();
+        let all: Vec<Particle> = gathered.get(..)?.rows().into_iter().map(|row| Particle::read(&row.to_vec())).collect();
         let report = Report {
             particles: tube.particles,
             ranks: job.size(),
@@ -110,16 +108,11 @@ pub(crate) fn rank_main(job: &Job, arguments: &Arguments, tube: &Tube) -> Result
         arguments.start.report(job, &report, &report.json())?;
         failures = report.failures();
         if let Some(file) = &arguments.plot {
-            report::draw(file, tube, &all, end_time).map_err(Error::other)?;
+            let computed = all.iter().map(|particle| (particle.position[0], particle.density)).collect();
+            report::draw(file, tube, computed, end_time).map_err(Error::other)?;
         }
     }
     // No rank frees the array before rank 0 has read it.
     job.barrier()?;
     if failures.is_empty() { Ok(()) } else { Err(Error::other(failures.join("; "))) }
-}
-
-/// A frame for ParaView.
-fn vtk(all: &[Particle]) -> Vec<u8> {
-    let density: vtk::Scalar<'_, Particle> = ("density", &|p| p.density);
-    vtk::file(all, &[density, ("pressure", &|p| p.pressure()), ("internal energy", &|p| p.energy)], |p| [p.velocity])
 }

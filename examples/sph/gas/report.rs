@@ -154,16 +154,15 @@ impl fmt::Display for Report {
     }
 }
 
-/// Draws the density of all particles over the tube, beside the exact one.
+/// Draws the density of all particles over the tube, from places and densities, beside the exact one.
 ///
 /// # Errors
 /// One line that names the file.
-pub(crate) fn draw(file: &Path, tube: &Tube, all: &[Particle], time: f64) -> Result<(), String> {
+pub(crate) fn draw(file: &Path, tube: &Tube, computed: Vec<(f64, f64)>, time: f64) -> Result<(), String> {
     /// Points of the exact line.
     const POINTS: u32 = 2000;
     let exact = (0..=POINTS).map(|k| f64::from(k) / f64::from(POINTS));
     let exact = exact.map(|x| (x, at(tube, x, time).density)).collect();
-    let computed = all.iter().map(|particle| (particle.position[0], particle.density)).collect();
     // Dots over the line.
     let series = [Series { name: "exact", points: exact, dots: false }, Series { name: "SPH", points: computed, dots: true }];
     plot::draw(file, &format!("Sod's shock tube, t = {time:.3}"), ("x", "density"), &series)

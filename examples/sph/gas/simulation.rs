@@ -160,8 +160,8 @@ mod tests {
     use std::sync::Mutex;
 
     use super::*;
-    use crate::checkpoint::Checkpoints;
     use crate::checkpoint::tests::Folder;
+    use crate::checkpoint::{Checkpoints, restore};
     use crate::comparison::Course;
     use crate::gas::report::Errors;
     use crate::gas::tube::END;
@@ -232,19 +232,16 @@ mod tests {
     #[test]
     fn a_checkpoint_goes_on_with_the_same_bits() {
         let (tube, folder) = (Tube::new(100), Folder::new("gas"));
-        let file = folder.0.join("state");
         let body = |job: &Job| {
             let mut simulation = Simulation::new(job, &tube, tube.time_step())?;
             (0..65).try_for_each(|_| simulation.step())?;
-            let flow = (tube.flow(), tube.particles);
-            let mut checkpoints = Checkpoints::new(job, &file, Some(65), flow, Vec::new())?;
+            let checkpoints = Checkpoints { folder: &folder.0, flow: tube.flow(), instruments: Vec::new(), every: 65 };
             checkpoints.write(job, simulation.state(), 110, &[], &Course::default())
         };
         Launch::new().ranks(2).network("threads").run(body).unwrap();
         let ends = Mutex::new(Vec::new());
         let body = |job: &Job| {
-            let saved = Saved::read(&file, &tube.flow(), &[]).map_err(Error::other)?;
-            let particles = saved.particles(job, tube.particles, &file)?;
+            let (saved, particles) = restore(job, &folder.0, (tube.flow(), tube.particles), &[])?;
             let mut simulation = Simulation::resume(job, &tube, &saved, particles)?;
             (saved.steps..saved.planned).try_for_each(|_| simulation.step())?;
             ends.lock().unwrap().extend_from_slice(simulation.own());
@@ -255,7 +252,8 @@ mod tests {
         ends.sort_by_key(Particle::id);
         let whole: Vec<Particle> = run(&tube, 1, 110, false).iter().map(|words| bits_read(&words[1..])).collect();
         assert!(ends == whole);
-        let other = Saved::read(&file, &Tube::new(99).flow(), &[]).unwrap_err();
+        let body = |job: &Job| restore::<1, Particle>(job, &folder.0, (Tube::new(99).flow(), 99), &[]).map(drop);
+        let other = Launch::new().ranks(2).network("threads").run(body).unwrap_err().to_string();
         assert!(other.contains("number of particles"), "{other}");
     }
 

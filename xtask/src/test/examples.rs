@@ -80,7 +80,7 @@ fn resumed(program: &Program, tier: Tier) -> Result<Report> {
     let folder = NewFolder::of(&[NEW_FOLDER])?;
     let mut outcomes = Vec::new();
     for (ranks, network) in [("2", "shared_memory"), ("3", "threads")] {
-        fs::write(folder.path().join("generation-0.npy"), "of a run that was killed")?;
+        fs::create_dir(folder.path().join(".checkpoint-0.part"))?;
         let mut command = Command::new(&program.path);
         command.args(folder.fill([NEW_FOLDER.to_owned()])).envs([("GA_RANKS", ranks), ("GA_NETWORK", network)]);
         environment(&mut command, tier);
@@ -91,7 +91,7 @@ fn resumed(program: &Program, tier: Tier) -> Result<Report> {
     let is_right = outcomes.iter().all(child::Outcome::success)
         && said.contains("generations 1 to 100 by 2 ranks")
         && said.contains("generations 101 to 200 by 3 ranks")
-        && left == ["generation-200.npy"];
+        && left == ["checkpoint-6"];
     let verdict = if is_right { Ok(()) } else { Err(format!("{said}\nleft: {left:?}\n{}", outcomes[1].tail(10))) };
     Ok(Report::single("example checkpoint, resumed", verdict))
 }

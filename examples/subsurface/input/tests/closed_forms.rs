@@ -43,7 +43,7 @@ pub(super) fn rows(posed: &Posed, ranks: usize, options: &str) -> Vec<Vec<f64>> 
     let arguments = Arguments::try_parse_from(line.split_whitespace()).unwrap();
     let outcome = Mutex::new(Vec::new());
     let body = |job: &Job| {
-        if let Some(report) = crate::simulate(job, &arguments, posed, None)? {
+        if let Some(report) = crate::simulate(job, &arguments, posed)? {
             assert_eq!(report.failure(), None);
             *outcome.lock().unwrap() = report.verdict.rows;
         }

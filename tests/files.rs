@@ -724,3 +724,41 @@ fn what_formats_do_not_hold_is_said_before_anything_is_written() {
     assert!(panicked.is_err() || panicked.is_ok_and(|outcome: Result<(), Error>| outcome.is_err()));
     assert_eq!(place.names().len(), 2);
 }
+
+/// What was there stays, and what could not be written is gone.
+#[test]
+fn a_full_disk_leaves_what_was_there() {
+    use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
+    let place = Place::new("full");
+    if let Err(error) = mount("none", &place.0, "tmpfs", MountFlags::empty(), Some(c"size=2m")) {
+        eprintln!("skipped: no tmpfs can be mounted here: {error}");
+        return;
+    }
+    let run = std::panic::catch_unwind(|| {
+        everywhere(|job| {
+            let few = GlobalArray2::<f64>::from_fn(job, [10, 20], |(i, j)| (i + j) as f64)?;
+            let many = GlobalArray2::<f64>::builder(job, [1 << 10, 1 << 10]).fill(1.0).create()?;
+            for ending in ["npy", "raw", "vti", "h5", "zarr"] {
+                let path = place.file(&format!("a.{ending}"));
+                few.save(&path)?;
+                let said = many.save(&path).expect_err("a full disk").to_string();
+                assert!(said.contains("No space left") && said.contains(ending), "{said}");
+                let mut there = GlobalArray2::<f64>::builder(job, [10, 20]).create()?;
+                there.read(&path)?;
+                assert_eq!(there.get(..)?, few.get(..)?, "{ending}");
+            }
+            Checkpoint::new(place.file("c")).array("a", &few).save()?;
+            let said = Checkpoint::new(place.file("c")).array("a", &many).save().expect_err("a full disk").to_string();
+            assert!(said.contains("No space left"), "{said}");
+            let saved = Checkpoint::restore(job, place.file("c"))?.expect("the one before");
+            let mut there = GlobalArray2::<f64>::builder(job, [10, 20]).create()?;
+            saved.read("a", there.at_mut(..))?;
+            assert_eq!(there.get(..)?, few.get(..)?);
+            job.sync()
+        });
+    });
+    let names = place.names();
+    unmount(&place.0, UnmountFlags::DETACH).unwrap();
+    run.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    assert_eq!(names.len(), 6, "{names:?}");
+}

@@ -34,7 +34,10 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Parser;
-use global_arrays::prelude::*;
+use global_arrays::{
+    file::{FileWriter, Progress},
+    prelude::*,
+};
 use program::{command_line, file_names, plot};
 
 use crate::cli::{Arguments, Way};
@@ -66,7 +69,13 @@ fn rank_main(job: &Job, arguments: &Arguments) -> Result<(), Error> {
     let (run, cells) = relax(job, &mode, arguments.sweeps, arguments, |done| bar.set_position(done as u64))?;
     bar.finish_and_clear();
     if let Some(file) = &arguments.save {
-        cells.save(file)?;
+        let bar = command_line::progress_bar(job, 0, "bytes");
+        let show = |progress: Progress| {
+            bar.set_length(progress.total);
+            bar.set_position(progress.done);
+        };
+        FileWriter::new(file).array("cells", &cells).progress(show).save()?;
+        bar.finish_and_clear();
     }
     drop(cells);
     let order = if arguments.convergence { Some(converge(job, arguments)?) } else { None };

@@ -740,14 +740,20 @@ fn a_full_disk_leaves_what_was_there() {
             let many = GlobalArray2::<f64>::builder(job, [1 << 10, 1 << 10]).fill(1.0).create()?;
             for ending in ["npy", "raw", "vti", "h5", "zarr"] {
                 let path = place.file(&format!("a.{ending}"));
-                few.save(&path)?;
+                // The kernel gives the pages of files that were removed back a little later, seen on tmpfs only.
+                let saved = (0..100).find(|_| {
+                    std::thread::sleep(std::time::Duration::from_millis(2));
+                    few.save(&path).is_ok()
+                });
+                assert!(saved.is_some(), "{ending}");
                 let said = many.save(&path).expect_err("a full disk").to_string();
                 assert!(said.contains("No space left") && said.contains(ending), "{said}");
                 let mut there = GlobalArray2::<f64>::builder(job, [10, 20]).create()?;
                 there.read(&path)?;
                 assert_eq!(there.get(..)?, few.get(..)?, "{ending}");
             }
-            Checkpoint::new(place.file("c")).array("a", &few).save()?;
+            let saved = (0..100).find(|_| Checkpoint::new(place.file("c")).array("a", &few).save().is_ok());
+            assert!(saved.is_some());
             let said = Checkpoint::new(place.file("c")).array("a", &many).save().expect_err("a full disk").to_string();
             assert!(said.contains("No space left"), "{said}");
             let saved = Checkpoint::restore(job, place.file("c"))?.expect("the one before");

@@ -25,7 +25,7 @@ use super::{
     kind::{FileElement, Kind},
     npy,
     placed::{Place, Placed},
-    road::{Progress, Report, Share, Way},
+    road::{Progress, Report, Share, write_all},
     variable::Variable,
     visit::{Failure, Visit},
     whole::{self, Unfinished, remove_unfinished, sync_folder},
@@ -258,22 +258,16 @@ impl Saving<'_, '_> {
             .map(|((_, _, source), placed)| Share::in_order(group, &**source, placed, grain(placed)));
         let shares: Vec<Share<'_>> = shares.collect();
         let mut progress = Progress { done: 0, total: shares.iter().map(Share::bytes).sum() };
-        let (mut own, mut written) = (Vec::new(), Ok(()));
-        for (share, placed) in shares.iter().zip(placed) {
-            let mut checks = Checks::new(placed);
-            if written.is_ok() {
-                written = share.go(Way::ToFile, |bytes| {
-                    checks.add(bytes);
-                    progress.done += bytes.len() as u64;
-                    if let Some(report) = &mut self.report {
-                        report(progress);
-                    }
-                });
+        let mut checks: Vec<Checks> = placed.iter().map(Checks::new).collect();
+        let written = write_all(&shares, |number, bytes| {
+            checks[number].add(bytes);
+            progress.done += bytes.len() as u64;
+            if let Some(report) = &mut self.report {
+                report(progress);
             }
-            own.push(checks.end());
-        }
+        });
         self.visit.agree(written)?;
-        own.iter().map(|own| Ok(group.gather_v(0, own)?.unwrap_or_default().concat())).collect()
+        checks.into_iter().map(|checks| Ok(group.gather_v(0, &checks.end())?.unwrap_or_default().concat())).collect()
     }
 
     /// Member 0 writes what remains, gives the folder its name, and removes older ones.
@@ -375,7 +369,7 @@ impl Restored {
             }
             let share = Share::in_order(&self.group, &target, &placed, grain(&placed));
             let mut found = Checks::new(&placed);
-            let moved = share.go(Way::FromFile, |bytes| found.add(bytes));
+            let moved = share.read(|bytes| found.add(bytes));
             let first = share.first() / grain(&placed);
             let wrong = found.end().into_iter().zip(first..).find(|(check, piece)| checks.get(piece + 1) != Some(check));
             let checked = moved.and_then(|()| match wrong {

@@ -15,7 +15,7 @@ use super::{
     kind::{FileElement, Kind},
     placed::Placed,
     raw,
-    road::{Progress, Report, Share, Way, Window},
+    road::{Progress, Report, Share, Window},
     variable::{Attribute, Variable},
     visit::{Failure, Visit},
 };
@@ -194,7 +194,7 @@ impl<'a> FileReader<'a> {
             Share::of_window(&self.group, &target, &placed, window)?
         };
         let mut progress = Progress { done: 0, total: share.bytes() };
-        let moved = share.go(Way::FromFile, |bytes| {
+        let moved = share.read(|bytes| {
             progress.done += bytes.len() as u64;
             if let Some(report) = &mut *self.report.borrow_mut() {
                 report(progress);

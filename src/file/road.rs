@@ -162,17 +162,15 @@ impl<'a> Share<'a> {
         self.areas.iter().map(|area| self.placed.bytes(&area.count) as u64).sum()
     }
 
-    /// Moves them; `seen` is called with the bytes of each piece. What is written is on the disk then.
-    pub(super) fn go(&self, way: Way, seen: impl FnMut(&[u8])) -> Result<(), Failure> {
-        if self.bytes() == 0 {
+    /// Reads them; `seen` is called with the bytes of each piece.
+    pub(super) fn read(&self, seen: impl FnMut(&[u8])) -> Result<(), Failure> {
+        if self.areas.is_empty() {
             return Ok(());
         }
-        let opened = self.placed.open(way == Way::ToFile)?;
-        self.go_in(&opened, way, seen)?;
-        if way == Way::ToFile { opened.sync() } else { Ok(()) }
+        self.go_in(&self.placed.open(false)?, Way::FromFile, seen)
     }
 
-    /// The same in files that are open; what is written may not be on the disk yet.
+    /// Moves them in files that are open; what is written may not be on the disk yet.
     pub(super) fn go_in(&self, opened: &Opened, way: Way, mut seen: impl FnMut(&[u8])) -> Result<(), Failure> {
         let mut stage = Stage::default();
         for area in &self.areas {
@@ -200,6 +198,17 @@ impl<'a> Share<'a> {
             Ok(self.array.write(piece, self.placed.is_reversed, bytes)?)
         }
     }
+}
+
+/// Writes the shares of several arrays, then puts them on the disk: those of one file are there after the first sync.
+pub(super) fn write_all(shares: &[Share<'_>], mut seen: impl FnMut(usize, &[u8])) -> Result<(), Failure> {
+    let mut written = Vec::new();
+    for (number, share) in shares.iter().enumerate().filter(|(_, share)| !share.areas.is_empty()) {
+        let opened = share.placed.open(true)?;
+        share.go_in(&opened, Way::ToFile, |bytes| seen(number, bytes))?;
+        written.push(opened);
+    }
+    written.iter().try_for_each(Opened::sync)
 }
 
 /// From which element to which a member's part reaches.

@@ -13,7 +13,7 @@ use super::{
     format::{Format, Plan},
     kind::FileElement,
     placed::Placed,
-    road::{Progress, Report, Share, Way},
+    road::{Progress, Report, Share, write_all},
     variable::{Attribute, Attributes, Compression, Variable},
     visit::{Failure, Visit},
     vtk::{self, Grid},
@@ -296,13 +296,11 @@ impl Writing<'_, '_> {
         let shares = self.sources[arrays].iter().zip(placed).map(|(source, placed)| Share::of(group, &**source, placed));
         let shares = shares.collect::<Result<Vec<_>>>()?;
         let mut progress = Progress { done: 0, total: shares.iter().map(Share::bytes).sum() };
-        let written = shares.iter().try_for_each(|share| {
-            share.go(Way::ToFile, |bytes| {
-                progress.done += bytes.len() as u64;
-                if let Some(report) = &mut self.report {
-                    report(progress);
-                }
-            })
+        let written = write_all(&shares, |_, bytes| {
+            progress.done += bytes.len() as u64;
+            if let Some(report) = &mut self.report {
+                report(progress);
+            }
         });
         self.visit.agree(written)
     }

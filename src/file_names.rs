@@ -1,9 +1,7 @@
 //! The names of files that a program gives: what they lead to.
 
 use std::{
-    ffi::OsString,
     fs, io,
-    os::unix::ffi::{OsStrExt, OsStringExt},
     path::{Path, PathBuf},
 };
 
@@ -37,13 +35,4 @@ pub(crate) fn is_descriptor(target: &Path) -> bool {
 /// Where a file's name stands; a bare name stands in the current directory.
 pub(crate) fn directory(target: &Path) -> &Path {
     target.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
-}
-
-/// Names of files are bytes.
-pub(crate) fn path_bytes(path: &Path) -> Vec<u8> {
-    path.as_os_str().as_bytes().to_vec()
-}
-
-pub(crate) fn path_of(bytes: Vec<u8>) -> PathBuf {
-    OsString::from_vec(bytes).into()
 }

@@ -1,6 +1,11 @@
 //! Values that cross between ranks, whatever their length: what [`run`](crate::run) returns, and what one member has for all.
 
-use std::io::{self, Read, Write};
+use std::{
+    ffi::OsString,
+    io::{self, Read, Write},
+    os::unix::ffi::{OsStrExt, OsStringExt},
+    path::PathBuf,
+};
 
 use ndarray::{Array, Dimension};
 use num_complex::Complex;
@@ -17,7 +22,7 @@ pub(crate) fn read_whole<R: Portable>(mut from: impl Read) -> io::Result<R> {
 }
 
 /// A value that crosses from one rank to others, or to the process that called [`run`](crate::run): `()`, numbers, `bool`, `char`,
-/// `String`, and arrays, vectors, ndarray's arrays, options and tuples of these.
+/// `String`, `PathBuf`, and arrays, vectors, ndarray's arrays, options and tuples of these.
 ///
 /// A struct of your own joins by an `impl` that writes its fields and reads them in the same order.
 ///
@@ -144,6 +149,17 @@ impl Portable for String {
     }
 }
 
+/// Its bytes, which need not be a text.
+impl Portable for PathBuf {
+    fn write(&self, to: &mut dyn Write) -> io::Result<()> {
+        self.as_os_str().len().write(to)?;
+        to.write_all(self.as_os_str().as_bytes())
+    }
+    fn read(from: &mut dyn Read) -> io::Result<Self> {
+        Ok(OsString::from_vec(Vec::read(from)?).into())
+    }
+}
+
 impl<T: Portable> Portable for Vec<T> {
     fn write(&self, to: &mut dyn Write) -> io::Result<()> {
         self.len().write(to)?;
@@ -226,6 +242,22 @@ macro_rules! tuples {
         }
     };
 }
+/// A struct crosses by its fields, one after the other.
+macro_rules! portable {
+    ($of:ident { $($field:ident),* }) => {
+        impl $crate::portable::Portable for $of {
+            fn write(&self, to: &mut dyn ::std::io::Write) -> ::std::io::Result<()> {
+                $($crate::portable::Portable::write(&self.$field, to)?;)*
+                Ok(())
+            }
+            fn read(from: &mut dyn ::std::io::Read) -> ::std::io::Result<Self> {
+                Ok($of { $($field: $crate::portable::Portable::read(from)?),* })
+            }
+        }
+    };
+}
+pub(crate) use portable;
+
 tuples!(A 0);
 tuples!(A 0, B 1);
 tuples!(A 0, B 1, C 2);
@@ -265,7 +297,7 @@ mod tests {
     fn values_are_read_as_they_were_written() {
         crosses(());
         crosses((1_i8, u128::MAX, -0.0_f64, Complex::new(1.0_f32, -2.0), true, 'ß'));
-        crosses((String::from("αβ"), String::new()));
+        crosses((String::from("αβ"), String::new(), PathBuf::from(OsString::from_vec(vec![b'/', 0xff]))));
         crosses((vec![0.5_f64; 3], Vec::<i32>::new(), vec![[1_u16, 2], [3, 4]]));
         crosses((vec![String::from("a"), String::new()], vec![vec![1_usize], vec![]]));
         crosses((Some(vec![Some(false), None]), None::<f64>));

@@ -34,7 +34,7 @@ use crate::{
     algebra::{IntoOperand, PatchMut},
     calls::located,
     error::{Error, Result},
-    file_names::{directory, path_bytes, path_of},
+    file_names::directory,
     portable::{Portable, read_whole},
     sync::{Group, Op, fingerprint, text_fingerprint},
 };
@@ -206,7 +206,6 @@ impl Saving<'_, '_> {
     fn save(mut self) -> Result<()> {
         let group = self.visit.group;
         let (number, folder, placed) = self.visit.first(|| self.begin())?;
-        let folder = path_of(folder);
         let unfinished = Unfinished::new(&folder);
         let checks = self.elements(&placed)?;
         let written = if group.member() == 0 { self.finish(number, &folder, &placed, &checks) } else { Ok(()) };
@@ -216,7 +215,7 @@ impl Saving<'_, '_> {
     }
 
     /// Member 0 makes the folder, with a file for each array; the number of the checkpoint, the folder, and where elements go.
-    fn begin(&self) -> Result<(u64, Vec<u8>, Vec<Placed>), Failure> {
+    fn begin(&self) -> Result<(u64, PathBuf, Vec<Placed>), Failure> {
         let names = || self.sources.iter().map(|(name, ..)| name).chain(self.values.iter().map(|(name, _)| name));
         if let Some((_, twice)) = names().enumerate().find(|(k, name)| names().take(*k).any(|other| other == *name)) {
             return Err(Failure::Format(format!("cannot hold \"{twice}\" twice")));
@@ -245,7 +244,7 @@ impl Saving<'_, '_> {
         };
         let placed: Result<Vec<Placed>, Failure> = self.sources.iter().map(create).collect();
         let placed = placed.inspect_err(|_| remove_unfinished(&unfinished))?;
-        Ok((number, path_bytes(&unfinished), placed))
+        Ok((number, unfinished, placed))
     }
 
     /// Writes the elements; the checksums of each array, on member 0.

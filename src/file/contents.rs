@@ -1,12 +1,10 @@
 //! What a file says of itself.
 
-use std::io::{self, Read, Write};
-
 use super::{
     placed::Placed,
     variable::{Attributes, Variable},
 };
-use crate::portable::Portable;
+use crate::portable::portable;
 
 /// What a file holds: its arrays, and where they are.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -24,20 +22,4 @@ impl Contents {
     }
 }
 
-impl Portable for Contents {
-    fn write(&self, to: &mut dyn Write) -> io::Result<()> {
-        self.arrays.len().write(to)?;
-        for (variable, placed) in &self.arrays {
-            variable.write(to)?;
-            placed.write(to)?;
-        }
-        self.attributes.write(to)?;
-        self.times.write(to)
-    }
-
-    fn read(from: &mut dyn Read) -> io::Result<Self> {
-        let count = usize::read(from)?;
-        let arrays = (0..count).map(|_| Portable::read(from)).collect::<io::Result<_>>()?;
-        Ok(Contents { arrays, attributes: Vec::read(from)?, times: Option::read(from)? })
-    }
-}
+portable!(Contents { arrays, attributes, times });

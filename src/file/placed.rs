@@ -22,15 +22,12 @@ use super::{
     runs::{for_each_chunk, for_each_run},
     visit::Failure,
 };
-use crate::{
-    file_names::{path_bytes, path_of},
-    portable::Portable,
-};
+use crate::portable::{Portable, portable};
 
 /// Why an array cannot be written.
 const READ_ONLY: &str = "is compressed or otherwise not stored as plain elements, so it can only be read";
 
-/// Where an array is, as all members are told.
+/// Where an array is. One member finds it out, and all know it.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Placed {
     pub(super) kind: Kind,
@@ -207,45 +204,29 @@ impl Opened {
     }
 }
 
-impl Portable for Placed {
+portable!(Placed { kind, shape, is_reversed, is_swapped, place });
+
+impl Portable for Place {
     fn write(&self, to: &mut dyn Write) -> io::Result<()> {
-        self.kind.write(to)?;
-        self.shape.write(to)?;
-        (self.is_reversed, self.is_swapped).write(to)?;
-        match &self.place {
-            Place::Contiguous { file, begin } => {
-                0_u8.write(to)?;
-                path_bytes(file).write(to)?;
-                begin.write(to)
-            }
-            Place::Chunks { file, chunk, begins } => {
-                1_u8.write(to)?;
-                path_bytes(file).write(to)?;
-                (chunk.clone(), begins.clone()).write(to)
-            }
+        match self {
+            Place::Contiguous { file, begin } => (0_u8, file.clone(), *begin).write(to),
+            Place::Chunks { file, chunk, begins } => (1_u8, file.clone(), chunk.clone(), begins.clone()).write(to),
             #[cfg(feature = "zarr")]
             Place::Zarr(grid) => {
                 2_u8.write(to)?;
                 grid.write(to)
             }
-            Place::Library { file, dataset, chunk } => {
-                3_u8.write(to)?;
-                path_bytes(file).write(to)?;
-                (dataset.clone(), chunk.clone()).write(to)
-            }
+            Place::Library { file, dataset, chunk } => (3_u8, file.clone(), dataset.clone(), chunk.clone()).write(to),
         }
     }
 
     fn read(from: &mut dyn Read) -> io::Result<Self> {
-        let (kind, shape) = Portable::read(from)?;
-        let (is_reversed, is_swapped) = Portable::read(from)?;
-        let place = match u8::read(from)? {
-            0 => Place::Contiguous { file: path_of(Vec::read(from)?), begin: u64::read(from)? },
+        Ok(match u8::read(from)? {
+            0 => Place::Contiguous { file: Portable::read(from)?, begin: u64::read(from)? },
             #[cfg(feature = "zarr")]
             2 => Place::Zarr(Grid::read(from)?),
-            3 => Place::Library { file: path_of(Vec::read(from)?), dataset: String::read(from)?, chunk: Option::read(from)? },
-            _ => Place::Chunks { file: path_of(Vec::read(from)?), chunk: Vec::read(from)?, begins: Vec::read(from)? },
-        };
-        Ok(Placed { kind, shape, is_reversed, is_swapped, place })
+            3 => Place::Library { file: Portable::read(from)?, dataset: String::read(from)?, chunk: Option::read(from)? },
+            _ => Place::Chunks { file: Portable::read(from)?, chunk: Vec::read(from)?, begins: Vec::read(from)? },
+        })
     }
 }

@@ -3,7 +3,7 @@
 use std::io::{self, Read, Write};
 
 use super::kind::Kind;
-use crate::portable::Portable;
+use crate::portable::{Portable, portable};
 
 /// The value of an attribute of a file or of an array in it.
 #[derive(Clone, Debug, PartialEq)]
@@ -160,28 +160,4 @@ impl Portable for Attribute {
     }
 }
 
-impl Portable for Variable {
-    fn write(&self, to: &mut dyn Write) -> io::Result<()> {
-        self.name.write(to)?;
-        self.kind.write(to)?;
-        self.shape.write(to)?;
-        self.axes.write(to)?;
-        self.units.write(to)?;
-        self.spacing.write(to)?;
-        self.origin.write(to)?;
-        self.attributes.write(to)
-    }
-
-    fn read(from: &mut dyn Read) -> io::Result<Self> {
-        Ok(Variable {
-            name: String::read(from)?,
-            kind: Kind::read(from)?,
-            shape: Vec::read(from)?,
-            axes: Vec::read(from)?,
-            units: Option::read(from)?,
-            spacing: Vec::read(from)?,
-            origin: Vec::read(from)?,
-            attributes: Vec::read(from)?,
-        })
-    }
-}
+portable!(Variable { name, kind, shape, axes, units, spacing, origin, attributes });

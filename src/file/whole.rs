@@ -5,7 +5,7 @@
 
 use std::{
     fs::{self, File, Permissions},
-    io::{self, Read, Write},
+    io,
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
 };
@@ -18,8 +18,8 @@ use rustix::{
 
 use super::visit::Failure;
 use crate::{
-    file_names::{behind_links, directory, is_descriptor, path_bytes, path_of},
-    portable::Portable,
+    file_names::{behind_links, directory, is_descriptor},
+    portable::portable,
 };
 
 /// What a file, or a folder of files, is called while it is written, and then.
@@ -28,7 +28,7 @@ pub(super) struct Names {
     pub(super) temporary: PathBuf,
     pub(super) target: PathBuf,
     /// Of a file that is replaced.
-    mode: Option<Permissions>,
+    mode: Option<u32>,
 }
 
 impl Names {
@@ -51,9 +51,9 @@ impl Names {
         }
         // An error if the file may not be written: its folder would let another take its place.
         let mode = match found {
-            Ok(found) if is_folder => Some(found.permissions()),
+            Ok(found) if is_folder => Some(found.permissions().mode()),
             _ => match File::options().write(true).open(&target).and_then(|there| there.metadata()) {
-                Ok(there) => Some(there.permissions()),
+                Ok(there) => Some(there.permissions().mode()),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => None,
                 Err(error) => return Err(error.into()),
             },
@@ -65,7 +65,7 @@ impl Names {
     /// Everything is on the disk before the name is, and the name is there afterwards.
     pub(super) fn rename(&self) -> Result<(), Failure> {
         let written = File::open(&self.temporary)?;
-        self.mode.as_ref().map_or(Ok(()), |mode| written.set_permissions(mode.clone()))?;
+        self.mode.map_or(Ok(()), |mode| written.set_permissions(Permissions::from_mode(mode)))?;
         written.sync_all()?;
         if !self.target.is_dir() {
             fs::rename(&self.temporary, &self.target)?;
@@ -129,18 +129,7 @@ impl Drop for Unfinished {
     }
 }
 
-impl Portable for Names {
-    fn write(&self, to: &mut dyn Write) -> io::Result<()> {
-        path_bytes(&self.temporary).write(to)?;
-        path_bytes(&self.target).write(to)?;
-        self.mode.as_ref().map(Permissions::mode).write(to)
-    }
-
-    fn read(from: &mut dyn Read) -> io::Result<Self> {
-        let [temporary, target] = [path_of(Vec::read(from)?), path_of(Vec::read(from)?)];
-        Ok(Names { temporary, target, mode: Option::read(from)?.map(Permissions::from_mode) })
-    }
-}
+portable!(Names { temporary, target, mode });
 
 /// The names in a folder are on the disk.
 pub(super) fn sync_folder(folder: &Path) -> Result<(), Failure> {

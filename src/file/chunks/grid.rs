@@ -1,15 +1,9 @@
 //! Where the chunks of an array are.
 
-use std::{
-    io::{self, Read, Write},
-    path::PathBuf,
-};
+use std::path::PathBuf;
 
 use super::codecs::Codec;
-use crate::{
-    file_names::{path_bytes, path_of},
-    portable::Portable,
-};
+use crate::portable::portable;
 
 /// Where the chunks of an array are, and what is in their files.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -77,44 +71,6 @@ pub(in crate::file) struct Shard {
     pub(in crate::file) index_codecs: Vec<Codec>,
 }
 
-impl Portable for Keys {
-    fn write(&self, to: &mut dyn Write) -> io::Result<()> {
-        (self.separator.clone(), self.has_prefix, self.is_reversed, self.step).write(to)
-    }
-
-    fn read(from: &mut dyn Read) -> io::Result<Self> {
-        let (separator, has_prefix, is_reversed, step) = Portable::read(from)?;
-        Ok(Keys { separator, has_prefix, is_reversed, step })
-    }
-}
-
-impl Portable for Shard {
-    fn write(&self, to: &mut dyn Write) -> io::Result<()> {
-        self.chunks.write(to)?;
-        self.index_is_first.write(to)?;
-        self.index_codecs.write(to)
-    }
-
-    fn read(from: &mut dyn Read) -> io::Result<Self> {
-        let (chunks, index_is_first, index_codecs) = Portable::read(from)?;
-        Ok(Shard { chunks, index_is_first, index_codecs })
-    }
-}
-
-impl Portable for Grid {
-    fn write(&self, to: &mut dyn Write) -> io::Result<()> {
-        path_bytes(&self.folder).write(to)?;
-        self.keys.write(to)?;
-        self.chunk.write(to)?;
-        self.codecs.write(to)?;
-        self.shard.write(to)?;
-        self.fill.write(to)?;
-        self.refusal.write(to)
-    }
-
-    fn read(from: &mut dyn Read) -> io::Result<Self> {
-        let folder = path_of(Vec::read(from)?);
-        let (keys, chunk, codecs, shard, fill, refusal) = Portable::read(from)?;
-        Ok(Grid { folder, keys, chunk, codecs, shard, fill, refusal })
-    }
-}
+portable!(Keys { separator, has_prefix, is_reversed, step });
+portable!(Shard { chunks, index_is_first, index_codecs });
+portable!(Grid { folder, keys, chunk, codecs, shard, fill, refusal });

@@ -34,7 +34,7 @@ use crate::{
 
 /// A compressed chunk is decoded in memory: none may be larger.
 pub(in crate::file) const LARGEST_DECODED: usize = 2 << 30;
-/// The kernel is told of runs that were written and have at least this many bytes.
+/// Bytes of a run after which the kernel begins to write it to the disk.
 const LONG_RUN: usize = 256 << 10;
 
 impl Grid {

@@ -352,7 +352,7 @@ fn a_large_step_has_several_chunks() {
     }
 }
 
-/// The variable by which a process is told to try broken files from this number on.
+/// The number of the first broken file that a process tries.
 const FROM: &str = "GA_TEST_BROKEN_FROM";
 
 /// A process of its own tries them until one ends it, because libhdf5 itself may crash on broken files.

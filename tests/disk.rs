@@ -1,43 +1,14 @@
 //! Arrays on disks: patches as in memory, sums of many ranks, copies, transpositions, and what fails.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
+mod place;
+
+use std::fs;
 
 use global_arrays::{file::DiskArray, prelude::*};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
-/// A folder of its own that goes with the test.
-struct Place(PathBuf);
-
-impl Place {
-    fn new(name: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("global-arrays-disk-{name}-{}", std::process::id()));
-        fs::create_dir_all(&path).unwrap();
-        Place(path)
-    }
-
-    fn file(&self, name: &str) -> PathBuf {
-        self.0.join(name)
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
-fn everywhere(body: impl Fn(&Job) -> Result<(), Error> + Sync) {
-    for network in ["threads", "threads:unmapped"] {
-        for ranks in 1..=3 {
-            let run = Launch::new().ranks(ranks).network(network).run(&body);
-            run.unwrap_or_else(|error| panic!("{ranks} ranks over {network}: {error}"));
-        }
-    }
-}
+use crate::place::{Place, everywhere};
 
 /// All ranks draw the same patches; one of them moves each.
 fn follows_a_model(job: &Job, disk: &DiskArray<f64, Ix3>) -> Result<(), Error> {
@@ -109,7 +80,7 @@ fn patches_follow_a_model() {
         follows_a_model(job, &DiskArray::scratch(job, &place.0, [9, 7, 11])?)?;
         follows_a_model(job, &DiskArray::scratch_tiled(job, &place.0, [9, 7, 11], [4, 3, 2])?)
     });
-    assert_eq!(fs::read_dir(&place.0).unwrap().count(), 0);
+    assert!(place.names().is_empty());
 }
 
 #[test]
@@ -201,7 +172,7 @@ fn what_fails_says_why_on_all() {
         }
         job.sync()
     });
-    assert_eq!(fs::read_dir(&place.0).unwrap().count(), 0);
+    assert!(place.names().is_empty());
 }
 
 #[test]
@@ -212,13 +183,12 @@ fn a_full_disk_is_found_at_the_creation() {
         eprintln!("skipped: no tmpfs can be mounted here: {error}");
         return;
     }
-    let left = |folder: &Path| fs::read_dir(folder).unwrap().count();
     everywhere(|job| {
         says(DiskArray::<f64, Ix1>::create(job, place.file("a.npy"), [1 << 20]), &["create", "No space left", "8388736", "free"]);
         says(DiskArray::<f64, Ix1>::scratch(job, &place.0, [1 << 20]), &["scratch", "No space left"]);
         DiskArray::<f64, Ix1>::scratch(job, &place.0, [1 << 10])?.put(.., &Array1::ones(1 << 10))
     });
-    let left = left(&place.0);
+    let left = place.names();
     unmount(&place.0, UnmountFlags::DETACH).unwrap();
-    assert_eq!(left, 0);
+    assert!(left.is_empty(), "{left:?}");
 }

@@ -42,8 +42,8 @@ pub(crate) fn flow<const D: usize>(case: &Case<D>) -> String {
     format!("{kind:?} {counts:?} in {inside:?}, gate {gate:?}, obstacles {obstacles:?}, {fluid:?}")
 }
 
-/// The checkpoint in a folder, of a flow, in words, of so many particles that is measured by these instruments; and the particles that this rank shall
-/// begin with, an equal share. Collective.
+/// Restores the checkpoint in a folder, and an equal share of its particles for this rank. It must be of this flow, in words, with this many
+/// particles, and of these instruments. Collective.
 ///
 /// # Errors
 /// One line that names the folder: no checkpoint can be read there, or it is one of something else.

@@ -1,10 +1,17 @@
 //! Arrays and patches without their types: positions as bytes.
 
+use std::path::Path;
+
 use ndarray::{ArrayView, ArrayViewMut, Dimension, ShapeBuilder};
 
-use super::kind::{FileElement, Kind};
+use super::{
+    kind::{FileElement, Kind},
+    variable::Variable,
+};
 use crate::{
+    algebra::IntoOperand,
     array::{Operand, reversed},
+    calls::located,
     element::Element,
     error::{Error, Result},
     sync::Group,
@@ -44,6 +51,10 @@ pub(super) trait Erased {
     fn check(&self, operation: &'static str) -> Result<()>;
     /// What this member owns, if it is all of an array.
     fn own(&self, is_reversed: bool) -> Option<Vec<Area>>;
+    /// The shape of the largest block, if it is all of an array.
+    fn block(&self) -> Option<Vec<usize>>;
+    /// The member that owns an element, if it is all of an array.
+    fn owner(&self, index: &[usize]) -> Option<usize>;
     fn read(&self, area: &Area, is_reversed: bool, bytes: &mut [u8]) -> Result<()>;
     fn write(&self, area: &Area, is_reversed: bool, bytes: &[u8]) -> Result<()>;
 }
@@ -82,6 +93,17 @@ impl<T: FileElement, D: Dimension, S: Dimension> Erased for Operand<'_, T, D, S>
             };
             self.array.own_blocks().map(area).collect()
         })
+    }
+
+    fn block(&self) -> Option<Vec<usize>> {
+        let first = (0..self.array.group().size()).find_map(|member| self.array.blocks(member).next())?;
+        self.is_whole().then(|| first.patch.count().slice().to_vec())
+    }
+
+    fn owner(&self, index: &[usize]) -> Option<usize> {
+        let mut place = S::zeros(index.len());
+        place.slice_mut().copy_from_slice(index);
+        self.is_whole().then(|| self.array.distribution().locate(&place).member)
     }
 
     fn read(&self, area: &Area, is_reversed: bool, bytes: &mut [u8]) -> Result<()> {
@@ -132,6 +154,14 @@ impl<T: FileElement> Erased for Local<T> {
         None
     }
 
+    fn block(&self) -> Option<Vec<usize>> {
+        None
+    }
+
+    fn owner(&self, _: &[usize]) -> Option<usize> {
+        None
+    }
+
     fn read(&self, area: &Area, _: bool, bytes: &mut [u8]) -> Result<()> {
         let values = &self.0[area.start[0]..area.start[0] + area.count[0]];
         bytes.copy_from_slice(bytemuck::cast_slice(values));
@@ -160,4 +190,52 @@ fn positions<D: Dimension>(area: &Area, is_reversed: bool) -> (D, D) {
 fn aligned<T: Element>() -> Error {
     let (name, align) = (std::any::type_name::<T>(), align_of::<T>());
     Error::other(format!("elements of type {name} are aligned to {align} bytes; those of files to at most 16"))
+}
+
+/// Arrays and patches that a program gives to a file, with what is said of them, or why they cannot be used.
+pub(super) type Given<'a> = Vec<(Variable, Result<Source<'a>>)>;
+
+/// An array or a patch.
+pub(super) type Source<'a> = Box<dyn Erased + 'a>;
+
+/// An array or a patch under a name.
+#[track_caller]
+pub(super) fn given<'a, T, D, O>(operation: &'static str, name: &str, array: O) -> (Variable, Result<Source<'a>>)
+where
+    T: FileElement,
+    D: Dimension + 'a,
+    O: IntoOperand<T, D> + 'a,
+    O::Axes: 'a,
+{
+    let operand = located(|| array.into_operand::<'a>().resolve(operation));
+    let shape = operand.as_ref().map_or(Vec::new(), Erased::shape);
+    (Variable::new(name, Kind::of::<T>(), &shape), operand.map(|operand| Box::new(operand) as Source<'a>))
+}
+
+/// All of them, if they can be used together, and their group.
+pub(super) fn usable<'a>(
+    operation: &'static str,
+    path: &Path,
+    given: Given<'a>,
+) -> Result<(Group, Vec<Variable>, Vec<Source<'a>>)> {
+    let (mut variables, mut sources) = (Vec::new(), Vec::new());
+    for (variable, source) in given {
+        variables.push(variable);
+        sources.push(source?);
+    }
+    let Some(group) = sources.iter().find_map(|source| source.group()).cloned() else {
+        return Err(Error::other(format!("{operation} {}: there is no array to write", path.display())));
+    };
+    sources.iter().try_for_each(|source| check_in(operation, &**source, &group))?;
+    Ok((group, variables, sources))
+}
+
+/// An error if an array cannot be used, or by another group only.
+pub(super) fn check_in(operation: &'static str, array: &dyn Erased, group: &Group) -> Result<()> {
+    array.check(operation)?;
+    if array.group().is_none_or(|own| own.is_like(group)) {
+        return Ok(());
+    }
+    let what = format!("array \"{}\" is of another group than the file or the arrays before it", array.name());
+    Err(Error::Mismatch { operation: operation.into(), what })
 }

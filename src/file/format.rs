@@ -48,6 +48,9 @@ const ENDINGS: [(&str, Format); 13] = [
 pub(super) struct Plan<'a> {
     pub(super) variables: &'a [Variable],
     pub(super) attributes: &'a Attributes,
+    /// The box of each array that chunks are cut from.
+    #[cfg_attr(not(feature = "zarr"), expect(dead_code))]
+    pub(super) blocks: &'a [Vec<usize>],
     /// The shape of chunks, if the program chose one.
     pub(super) tiles: Option<&'a [usize]>,
     pub(super) compression: Option<Compression>,
@@ -55,10 +58,10 @@ pub(super) struct Plan<'a> {
 
 #[cfg(feature = "zarr")]
 impl Plan<'_> {
-    /// The chunks of each array: those of the program, or whole rows of a few MiB.
+    /// The chunks of each array: those of the program, or parts of a few MiB of blocks.
     fn chunks(&self) -> Result<Vec<Vec<usize>>, Failure> {
         const BYTES: usize = 8 << 20;
-        let chunk = |variable: &Variable| {
+        let chunk = |(variable, block): (&Variable, &Vec<usize>)| {
             let axes = variable.shape.len();
             if let Some(tiles) = self.tiles.filter(|_| !variable.is_coordinate()) {
                 let fits = tiles.len() == axes && !tiles.contains(&0);
@@ -66,17 +69,20 @@ impl Plan<'_> {
                     || Failure::Format(format!("cannot cut \"{}\" of {axes} axes into chunks of {tiles:?}", variable.name));
                 return fits.then(|| tiles.to_vec()).ok_or_else(wrong);
             }
-            let mut chunk: Vec<usize> = variable.shape.iter().map(|&extent| extent.max(1)).collect();
+            let mut chunk: Vec<usize> = block.iter().map(|&extent| extent.max(1)).collect();
             for axis in 0..axes {
                 let row = chunk[axis + 1..].iter().product::<usize>() * variable.kind.size();
-                chunk[axis] = (BYTES / row.max(1)).clamp(1, chunk[axis]);
+                let most = (BYTES / row.max(1)).clamp(1, chunk[axis]);
+                // Cuts meet the ends of blocks, if that does not make many small chunks.
+                let even = (most / 4 + 1..=most).rev().find(|len| chunk[axis].is_multiple_of(*len));
+                chunk[axis] = even.unwrap_or(most);
                 if chunk[axis] > 1 {
                     break;
                 }
             }
             Ok(chunk)
         };
-        self.variables.iter().map(chunk).collect()
+        self.variables.iter().zip(self.blocks).map(chunk).collect()
     }
 }
 

@@ -10,7 +10,7 @@ use ndarray::{Dimension, IxDyn};
 
 use super::{
     contents::Contents,
-    erased::Erased,
+    erased::{Erased, check_in},
     format::Format,
     kind::{FileElement, Kind},
     placed::Placed,
@@ -23,7 +23,7 @@ use crate::{
     algebra::PatchMut,
     array::GlobalArray,
     calls::located,
-    error::{Error, Result},
+    error::Result,
     index::{IntoPatch, Selection},
     sync::{Group, Op, fingerprint, text_fingerprint},
 };
@@ -167,11 +167,7 @@ impl<'a> FileReader<'a> {
     ) -> Result<()> {
         let visit = self.visit(operation);
         let target = target.resolve(operation)?;
-        target.check(operation)?;
-        if target.group().is_some_and(|group| !group.is_like(&self.group)) {
-            let what = format!("array \"{}\" is of another group than the file", Erased::name(&target));
-            return Err(Error::Mismatch { operation: operation.into(), what });
-        }
+        check_in(operation, &target, &self.group)?;
         let mut parts = vec![text_fingerprint(operation), text_fingerprint(name), target.fingerprint()];
         if let Some(Selection { patch, .. }) = section {
             parts.extend([patch.start(), patch.count()].into_iter().flat_map(|axes| axes.slice()).map(|&axis| axis as u64));

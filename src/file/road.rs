@@ -109,11 +109,10 @@ impl<'a> Share<'a> {
         Self::of_window(group, array, placed, Window::of(placed, None))
     }
 
-    /// Some chunks for each member.
+    /// Whole chunks: those whose first elements a member owns, or as many for each.
     fn in_chunks(group: &Group, array: &'a dyn Erased, placed: &'a Placed, chunk: &[usize]) -> Self {
         let shape = &placed.shape;
         let grid: Vec<usize> = shape.iter().zip(chunk).map(|(extent, chunk)| extent.div_ceil(*chunk)).collect();
-        let [from, to] = part(group, grid.iter().product(), 1);
         let stage = if placed.is_encoded() { usize::MAX } else { STAGE };
         let area = |number: usize| {
             let mut area = Area { start: vec![0; shape.len()], count: vec![0; shape.len()] };
@@ -125,7 +124,14 @@ impl<'a> Share<'a> {
             }
             area
         };
-        Share { array, placed, window: Window::of(placed, None), areas: (from..to).map(area).collect(), stage }
+        let number = grid.iter().product();
+        let [from, to] = part(group, number, 1);
+        let is_mine = |&(number, ref area): &(usize, Area)| match array.owner(&axes_of(&area.start, placed.is_reversed)) {
+            Some(owner) => owner == group.member(),
+            None => (from..to).contains(&number),
+        };
+        let areas = (0..number).map(|number| (number, area(number))).filter(is_mine).map(|(_, area)| area).collect();
+        Share { array, placed, window: Window::of(placed, None), areas, stage }
     }
 
     /// Members agree on how they part the array. Collective.

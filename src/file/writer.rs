@@ -9,7 +9,7 @@ use std::{
 use ndarray::Dimension;
 
 use super::{
-    erased::{Erased, Local},
+    erased::{Erased, Given, Local, Source, given, usable},
     format::{Format, Plan},
     kind::FileElement,
     placed::Placed,
@@ -24,7 +24,7 @@ use crate::{
     algebra::IntoOperand,
     array::{GlobalArray, PatchRef},
     calls::located,
-    error::{Error, Result},
+    error::Result,
     sync::{Op, fingerprint, text_fingerprint},
 };
 
@@ -66,7 +66,7 @@ const OPERATION: &str = "save";
 #[must_use = "nothing is written until `save`"]
 pub struct FileWriter<'a> {
     path: PathBuf,
-    arrays: Vec<(Variable, Result<Box<dyn Erased + 'a>>)>,
+    arrays: Given<'a>,
     attributes: Attributes,
     time: Option<f64>,
     tiles: Option<Vec<usize>>,
@@ -97,12 +97,7 @@ impl<'a> FileWriter<'a> {
         O: IntoOperand<T, D> + 'a,
         O::Axes: 'a,
     {
-        let operand = located(|| array.into_operand::<'a>().resolve(OPERATION));
-        let (shape, operand): (_, Result<Box<dyn Erased + 'a>>) = match operand {
-            Ok(operand) => (Erased::shape(&operand), Ok(Box::new(operand))),
-            Err(error) => (Vec::new(), Err(error)),
-        };
-        self.arrays.push((Variable::new(name, super::kind::Kind::of::<T>(), &shape), operand));
+        self.arrays.push(given(OPERATION, name, array));
         self
     }
 
@@ -189,23 +184,9 @@ impl<'a> FileWriter<'a> {
     pub fn save(self) -> Result<()> {
         located(move || {
             let FileWriter { path, arrays, attributes, time, tiles, compression, report } = self;
-            let (mut variables, mut sources) = (Vec::new(), Vec::new());
-            for (variable, source) in arrays {
-                variables.push(variable);
-                sources.push(source?);
-            }
-            let Some(group) = sources.iter().find_map(|source| source.group()).cloned() else {
-                return Err(Error::other(format!("{OPERATION} {}: there is no array to write", path.display())));
-            };
+            let (group, mut variables, sources) = usable(OPERATION, &path, arrays)?;
             let visit = Visit { group: &group, operation: OPERATION, path: &path };
-            for (variable, source) in variables.iter().zip(&sources) {
-                source.check(OPERATION)?;
-                check(&visit, variable)?;
-                if source.group().is_some_and(|other| !other.is_like(&group)) {
-                    let what = format!("\"{}\" is of another group than the arrays before it", source.name());
-                    return Err(Error::Mismatch { operation: OPERATION.into(), what });
-                }
-            }
+            variables.iter().try_for_each(|variable| check(&visit, variable))?;
             let mut parts: Vec<u64> = sources.iter().map(|source| source.fingerprint()).collect();
             parts.extend(variables.iter().map(|variable| text_fingerprint(&variable.name)));
             parts.extend([time.map_or(0, f64::to_bits), u64::from(time.is_some()), text_fingerprint(&path.to_string_lossy())]);
@@ -217,7 +198,10 @@ impl<'a> FileWriter<'a> {
                     variable.axes = (0..variable.shape.len()).map(|axis| format!("{name}_{axis}")).collect();
                 }
             }
-            let plan = Plan { variables: &variables, attributes: &attributes, tiles: tiles.as_deref(), compression };
+            let blocks: Vec<Vec<usize>> =
+                variables.iter().zip(&sources).map(|(variable, source)| block(variable, &**source)).collect();
+            let (tiles, attributes) = (tiles.as_deref(), &attributes);
+            let plan = Plan { variables: &variables, attributes, blocks: &blocks, tiles, compression };
             Writing { visit, sources, report }.write(&plan, time)
         })
     }
@@ -228,6 +212,13 @@ impl<'a> FileWriter<'a> {
         }
         self
     }
+}
+
+/// A block of an array, so that each member writes chunks of its own elements; all of it if blocks are small.
+fn block(variable: &Variable, source: &dyn Erased) -> Vec<usize> {
+    const SMALL: usize = 256 << 10;
+    let is_large = |block: &Vec<usize>| block.iter().product::<usize>() * variable.kind.size() >= SMALL;
+    source.block().filter(is_large).unwrap_or_else(|| variable.shape.clone())
 }
 
 /// Descriptions have an entry for each axis, or none.
@@ -251,7 +242,7 @@ impl fmt::Debug for FileWriter<'_> {
 /// A call of `save`.
 struct Writing<'a, 'v> {
     visit: Visit<'v>,
-    sources: Vec<Box<dyn Erased + 'a>>,
+    sources: Vec<Source<'a>>,
     report: Option<Report<'a>>,
 }
 

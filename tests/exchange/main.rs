@@ -2,8 +2,13 @@
 //!
 //! `GA_TEST_PYTHON` names a Python that has them; `cargo xtask test` makes one. Without it the test says that it is skipped.
 
+// Other suites use all of it.
+#[expect(dead_code)]
+#[path = "../place/mod.rs"]
+mod place;
+
 use std::{
-    env, fs,
+    env,
     path::{Path, PathBuf},
     process::Command,
 };
@@ -13,6 +18,8 @@ use global_arrays::{
     file::{Compression, FileReader, FileWriter},
     prelude::*,
 };
+
+use crate::place::Place;
 
 const SHAPE: [usize; 3] = [3, 4, 5];
 
@@ -196,17 +203,15 @@ fn ours_are_theirs_and_theirs_are_ours() {
         eprintln!("skipped: GA_TEST_PYTHON names no Python");
         return;
     };
-    let folder = env::temp_dir().join(format!("global-arrays-exchange-{}", std::process::id()));
     for ranks in [1, 3] {
-        let _ = fs::remove_dir_all(&folder);
-        fs::create_dir(&folder).expect("a folder");
-        Launch::new().ranks(ranks).network("threads").run(|job| ours(job, &folder)).expect("our files");
-        python(&interpreter, "check", &folder);
+        let place = Place::new(&format!("exchange-{ranks}"));
+        let folder = &place.0;
+        Launch::new().ranks(ranks).network("threads").run(|job| ours(job, folder)).expect("our files");
+        python(&interpreter, "check", folder);
         if ranks == 1 {
-            python(&interpreter, "write", &folder);
-            Launch::new().ranks(1).network("threads").run(|job| theirs(job, &folder)).expect("their files");
-            Launch::new().ranks(3).network("threads").run(|job| theirs(job, &folder)).expect("their files");
+            python(&interpreter, "write", folder);
+            Launch::new().ranks(1).network("threads").run(|job| theirs(job, folder)).expect("their files");
+            Launch::new().ranks(3).network("threads").run(|job| theirs(job, folder)).expect("their files");
         }
     }
-    fs::remove_dir_all(&folder).expect("the folder");
 }

@@ -54,7 +54,8 @@ impl<T: FileElement, D: Dimension> DiskArray<T, D> {
             }
             let name = path.file_stem().unwrap_or_default().to_string_lossy();
             let variables = [Variable::new(name, Kind::of::<T>(), shape.slice())];
-            let plan = Plan { variables: &variables, attributes: &Vec::new(), tiles: None, compression: None };
+            let blocks = [variables[0].shape.clone()];
+            let plan = Plan { variables: &variables, attributes: &Vec::new(), blocks: &blocks, tiles: None, compression: None };
             let placed = visit.first(|| {
                 space::new_file(path, || Ok(format.create(path, &plan)?.remove(0))).and_then(|placed| {
                     sync_folder(directory(path))?;

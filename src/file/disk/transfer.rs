@@ -12,7 +12,7 @@ use crate::{
     element::Additive,
     error::{Error, Result},
     file::{
-        erased::{Area, Erased, axes_of},
+        erased::{Area, Erased, axes_of, check_in},
         kind::FileElement,
         road::{STAGE, Share, Way, Window},
         runs::for_each_chunk,
@@ -220,12 +220,8 @@ impl<T: FileElement, D: Dimension> DiskArray<T, D> {
     }
 
     fn copy(&self, operation: &'static str, way: Way, selection: &Selection<D>, array: &dyn Erased) -> Result<()> {
-        array.check(operation)?;
+        check_in(operation, array, &self.group)?;
         let visit = self.visit(operation);
-        if array.group().is_some_and(|group| !group.is_like(&self.group)) {
-            let what = format!("array \"{}\" is of another group than {}", array.name(), self.name());
-            return Err(Error::Mismatch { operation: operation.into(), what });
-        }
         let Selection { patch, kept } = selection;
         if !patch.is_unit_step() {
             return Err(Error::argument(operation, "patches of collective copies have no steps"));

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 /// Of each row. A folder that shrinks takes its budget with it; what makes one grow has to find the lines elsewhere in it.
 const BUDGETS: &[(&str, usize)] = &[
     ("ga-run", 1084),
-    ("src", 658),
+    ("src", 678),
     ("src/array", 7141),
     ("src/calls", 379),
     ("src/comm", 30),
@@ -31,7 +31,7 @@ const BUDGETS: &[(&str, usize)] = &[
     ("src/comm/start", 3425),
     ("src/comm/waist", 630),
     ("src/distribution", 1501),
-    ("src/file", 6350),
+    ("src/file", 6289),
     ("src/guide", 21),
     ("src/index", 641),
     ("src/job", 1868),

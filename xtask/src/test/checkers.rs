@@ -58,7 +58,7 @@ fn memory(tier: Tier) -> Result<Vec<Report>> {
 fn races(tier: Tier) -> Result<Vec<Report>> {
     const FLAGS: &str = "-Zsanitizer=thread --cfg global_arrays_portable";
     /// Suites of libtest; their jobs run over `threads` because libtest has threads itself.
-    const ALL: &[&str] = &["algebra", "matmul", "nonblocking", "files", "places"];
+    const ALL: &[&str] = &["algebra", "matmul", "nonblocking", "files", "checkpoints", "disk", "places"];
     /// Suites of every conduit, whose cases begin with its name.
     const BY_CONDUIT: &[&str] = &["conformance", "random_programs"];
 

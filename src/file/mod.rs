@@ -7,18 +7,19 @@
 //!
 //! All members of the group call, and each moves a part. On reading, the number of ranks and the distribution may be others than on writing.
 
-// The way of the code, from values to files:
+// From programs to files; a module uses those below it.
 //
-// | file | contents |
+// | module | contents |
 // |---|---|
-// | `erased` | arrays and patches without their types: positions as bytes |
+// | `writer`, `reader`, `checkpoint`, `disk` | what programs call |
 // | `road` | which member moves what, in pieces |
-// | `placed` | where the elements of an array lie in files, and patches of them |
 // | `format` | formats by the ends of names |
-// | `npy`, `raw`, `vtk`, `xdmf`, `hdf5`, `zarr` | what one format says of its arrays, by one member |
-// | `whole` | files that are there completely or not at all |
-// | `visit` | agreement of members on what they do |
-// | `kind`, `variable`, `contents` | element types; names, axes, units, attributes; all that a file says |
+// | `npy`, `raw`, `vtk`, `xdmf`, `hdf5`, `zarr` | what one format says of its arrays; one member calls them |
+// | `contents`, `placed` | what a file holds; where the elements of an array lie in files, and patches of them |
+// | `chunks`, `libhdf5` | chunks in files of their own; the HDF5 library |
+// | `erased` | arrays and patches without their types: positions as bytes |
+// | `whole`, `visit` | files that are there completely or not at all; agreement of members on what they do |
+// | `kind`, `variable`, `runs` | element types; names, axes, units, attributes; runs of bytes of a patch |
 
 mod checkpoint;
 #[cfg(feature = "zarr")]

@@ -68,7 +68,7 @@
 //! # How fast
 //!
 //! Each member writes its own blocks where they make long runs of the file. Small blocks, such as those of a block-cyclic matrix, are collected first, so
-//! that every write is a large piece. Everything is on the disk when `save` returns. `GA_STATS=1` prints bytes and rates of the calls.
+//! that every write is a large piece. Chunks of a Zarr store are parts of blocks, unless the program chooses them (`chunks`). Everything is on the disk when `save` returns. `GA_STATS=1` prints bytes and rates of the calls.
 //!
 //! # What stays after a failure
 //!

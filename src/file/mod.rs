@@ -50,15 +50,16 @@ use std::path::Path;
 
 use crate::error::{Error, Result};
 
-/// Looks before a long run if a name's ending is that of a format. Nothing is touched. Local.
+/// Looks before a long run if a name's ending is that of a format that can be used here. No file is touched. Local.
 ///
 /// # Errors
-/// An ending of no format, or of one that this build does not have.
+/// An ending of no format; one of a format that this build does not have; no HDF5 library for one of HDF5.
 #[track_caller]
 pub fn check_name(path: impl AsRef<Path>) -> Result<()> {
     let path = path.as_ref();
-    crate::calls::located(|| match format::Format::of(path) {
-        Ok(_) => Ok(()),
+    let usable = |format| if format == format::Format::Hdf5 { libhdf5::turn().map(drop) } else { Ok(()) };
+    crate::calls::located(|| match format::Format::of(path).and_then(usable) {
+        Ok(()) => Ok(()),
         Err(visit::Failure::System(source)) => Err(Error::File { operation: "save".into(), path: path.into(), source }),
         Err(visit::Failure::Format(what)) => Err(Error::Format { operation: "save".into(), path: path.into(), what }),
     })

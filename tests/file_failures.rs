@@ -11,7 +11,7 @@ use std::{
 };
 
 use global_arrays::{
-    file::{Checkpoint, FileReader, FileWriter},
+    file::{Checkpoint, DiskArray, FileReader, FileWriter},
     prelude::*,
 };
 
@@ -239,43 +239,113 @@ fn what_formats_do_not_hold_is_said_before_anything_is_written() {
 /// What was there stays, and what could not be written is gone.
 #[test]
 fn a_full_disk_leaves_what_was_there() {
-    use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
-    let place = Place::new("full");
-    if let Err(error) = mount("none", &place.0, "tmpfs", MountFlags::empty(), Some(c"size=2m")) {
-        eprintln!("skipped: no tmpfs can be mounted here: {error}");
-        return;
-    }
-    let run = std::panic::catch_unwind(|| {
-        everywhere(|job| {
-            let few = GlobalArray2::<f64>::from_fn(job, [10, 20], |(i, j)| (i + j) as f64)?;
-            let many = GlobalArray2::<f64>::builder(job, [1 << 10, 1 << 10]).fill(1.0).create()?;
-            for ending in ["npy", "raw", "vti", "h5", "zarr"] {
-                let path = place.file(&format!("a.{ending}"));
-                // The kernel gives the pages of files that were removed back a little later, seen on tmpfs only.
-                let saved = (0..100).find(|_| {
-                    std::thread::sleep(std::time::Duration::from_millis(2));
-                    few.save(&path).is_ok()
-                });
-                assert!(saved.is_some(), "{ending}");
-                let said = many.save(&path).expect_err("a full disk").to_string();
-                assert!(said.contains("No space left") && said.contains(ending), "{said}");
-                let mut there = GlobalArray2::<f64>::builder(job, [10, 20]).create()?;
-                there.read(&path)?;
-                assert_eq!(there.get(..)?, few.get(..)?, "{ending}");
-            }
-            let saved = (0..100).find(|_| Checkpoint::new(place.file("c")).array("a", &few).save().is_ok());
-            assert!(saved.is_some());
-            let said = Checkpoint::new(place.file("c")).array("a", &many).save().expect_err("a full disk").to_string();
-            assert!(said.contains("No space left"), "{said}");
-            let saved = Checkpoint::restore(job, place.file("c"))?.expect("the one before");
+    let Some(place) = Place::mounted("full") else { return };
+    everywhere(|job| {
+        let few = GlobalArray2::<f64>::from_fn(job, [10, 20], |(i, j)| (i + j) as f64)?;
+        let many = GlobalArray2::<f64>::builder(job, [1 << 10, 1 << 10]).fill(1.0).create()?;
+        for ending in ["npy", "raw", "vti", "h5", "zarr"] {
+            let path = place.file(&format!("a.{ending}"));
+            // The kernel gives the pages of files that were removed back a little later, seen on tmpfs only.
+            let saved = (0..100).find(|_| {
+                std::thread::sleep(std::time::Duration::from_millis(2));
+                few.save(&path).is_ok()
+            });
+            assert!(saved.is_some(), "{ending}");
+            let said = many.save(&path).expect_err("a full disk").to_string();
+            assert!(said.contains("No space left") && said.contains(ending), "{said}");
             let mut there = GlobalArray2::<f64>::builder(job, [10, 20]).create()?;
-            saved.read("a", there.at_mut(..))?;
-            assert_eq!(there.get(..)?, few.get(..)?);
-            job.sync()
-        });
+            there.read(&path)?;
+            assert_eq!(there.get(..)?, few.get(..)?, "{ending}");
+        }
+        let saved = (0..100).find(|_| Checkpoint::new(place.file("c")).array("a", &few).save().is_ok());
+        assert!(saved.is_some());
+        let said = Checkpoint::new(place.file("c")).array("a", &many).save().expect_err("a full disk").to_string();
+        assert!(said.contains("No space left"), "{said}");
+        let saved = Checkpoint::restore(job, place.file("c"))?.expect("the one before");
+        let mut there = GlobalArray2::<f64>::builder(job, [10, 20]).create()?;
+        saved.read("a", there.at_mut(..))?;
+        assert_eq!(there.get(..)?, few.get(..)?);
+        job.sync()
     });
+    assert_eq!(place.names().len(), 6, "{:?}", place.names());
+}
+
+#[test]
+fn a_disk_that_cannot_be_written_is_read() {
+    use rustix::mount::{MountFlags, mount_remount};
+    let Some(place) = Place::mounted("read-only") else { return };
+    let endings = ["npy", "raw", "vti", "h5", "zarr", "pvd"];
+    let numbers = |job: &Job| GlobalArray2::<f64>::from_fn(job, [10, 20], |(i, j)| (i + j) as f64);
+    let save = |path: &PathBuf, a: &GlobalArray2<f64>| match path.ends_with("a.pvd") {
+        true => FileWriter::new(path).at_time(1.0).array("a", a).save(),
+        false => a.save(path),
+    };
+    let checkpoint = |a: &GlobalArray2<f64>| Checkpoint::new(place.file("c")).array("a", a).save().map(drop);
+    everywhere(|job| {
+        let a = numbers(job)?;
+        endings.iter().try_for_each(|ending| save(&place.file(&format!("a.{ending}")), &a))?;
+        checkpoint(&a)
+    });
+    mount_remount(&place.0, MountFlags::RDONLY, "").unwrap();
     let names = place.names();
-    unmount(&place.0, UnmountFlags::DETACH).unwrap();
-    run.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-    assert_eq!(names.len(), 6, "{names:?}");
+    everywhere(|job| {
+        let a = numbers(job)?;
+        let mut there = numbers(job)?;
+        for ending in endings {
+            let path = place.file(&format!("a.{ending}"));
+            let said = save(&path, &a).expect_err(ending).to_string();
+            assert!(said.contains("Read-only file system") && said.contains(path.to_str().unwrap()), "{said}");
+            if ending != "pvd" {
+                there.fill(0.0)?;
+                there.read(&path)?;
+                assert_eq!(there.get(..)?, a.get(..)?, "{ending}");
+            }
+        }
+        let said = checkpoint(&a).expect_err("a read-only disk").to_string();
+        assert!(said.contains("Read-only file system"), "{said}");
+        Checkpoint::restore(job, place.file("c"))?.expect("one").read("a", there.at_mut(..))?;
+        let said = DiskArray::<f64, Ix2>::open(job, place.file("a.npy")).expect_err("for writing").to_string();
+        assert!(said.contains("Read-only file system"), "{said}");
+        assert_eq!(DiskArray::<f64, Ix2>::open_read_only(job, place.file("a.npy"))?.get(s![3, 4])?[[]], 7.0);
+        job.sync()
+    });
+    assert_eq!(place.names(), names);
+}
+
+/// Another program removes the folder while members write: an error on all members, or a file that went with its folder.
+#[test]
+fn a_folder_that_vanishes_is_told() {
+    let place = Place::new("vanished");
+    everywhere(|job| {
+        let a = GlobalArray2::<f64>::builder(job, [1 << 10, 1 << 9]).fill(1.0).create()?;
+        for ending in ["npy", "raw", "vti", "h5", "zarr", "pvd"] {
+            let folder = place.file("folder");
+            if job.rank() == 0 {
+                fs::create_dir_all(&folder).map_err(Error::other)?;
+            }
+            job.sync()?;
+            let path = folder.join(format!("a.{ending}"));
+            let vanish = |_| drop(fs::remove_dir_all(&folder));
+            let writer = FileWriter::new(&path).array("a", &a).progress(vanish);
+            let writer = if ending == "pvd" { writer.at_time(0.0) } else { writer };
+            let said = writer.save().expect_err(ending).to_string();
+            assert!(said.contains("No such file or directory") && said.contains(path.to_str().unwrap()), "{said}");
+            job.sync()?;
+            let said = a.save(&path).expect_err(ending).to_string();
+            assert!(said.contains(path.to_str().unwrap()), "{said}");
+            job.sync()?;
+        }
+        // A checkpoint makes its folder anew.
+        let folder = place.file("checkpoints");
+        for _ in 0..2 {
+            Checkpoint::new(&folder).array("a", &a).save()?;
+            job.sync()?;
+            if job.rank() == 0 {
+                fs::remove_dir_all(&folder).map_err(Error::other)?;
+            }
+            job.sync()?;
+        }
+        Ok(())
+    });
+    assert!(place.names().is_empty(), "{:?}", place.names());
 }

@@ -118,6 +118,12 @@ impl Variable {
         &self.origin
     }
 
+    /// Origin and spacing along an axis, if the file has one of them.
+    pub(super) fn line(&self, axis: usize) -> Option<[f64; 2]> {
+        let [origin, spacing] = [&self.origin, &self.spacing].map(|all| all.get(axis).copied());
+        origin.or(spacing).map(|_| [origin.unwrap_or(0.0), spacing.unwrap_or(1.0)])
+    }
+
     /// Other attributes, in the order of the file.
     pub fn attributes(&self) -> impl Iterator<Item = (&str, &Attribute)> {
         self.attributes.iter().map(|(name, value)| (name.as_str(), value))

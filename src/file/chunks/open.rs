@@ -252,7 +252,8 @@ impl OpenGrid {
         if !is_zero && !path.try_exists()? {
             self.make_filled(&path)?;
         }
-        let file = in_folder(&path, || File::options().read(true).write(true).create(is_zero).truncate(false).open(&path))?;
+        let file =
+            self.in_folder(&path, || File::options().read(true).write(true).create(is_zero).truncate(false).open(&path))?;
         if file.metadata()?.len() != len {
             file.set_len(len)?;
         }
@@ -265,7 +266,7 @@ impl OpenGrid {
         let mut number = [0];
         getrandom(bytemuck::cast_slice_mut::<u64, u8>(&mut number), GetRandomFlags::empty()).map_err(io::Error::from)?;
         let temporary = path.with_extension(format!("{:x}.part", number[0]));
-        let mut file = in_folder(&temporary, || File::create_new(&temporary))?;
+        let mut file = self.in_folder(&temporary, || File::create_new(&temporary))?;
         let piece = self.grid.fill.repeat((PIECE / self.grid.fill.len()).max(1));
         let mut write = || {
             let mut rest = self.grid.bytes();
@@ -289,7 +290,7 @@ impl OpenGrid {
         limits::check_file(encoded.len() as u64)?;
         let path = self.path(&self.index(number));
         let temporary = self.grid.folder.join(self.grid.keys.key(&self.index(number)) + ".part");
-        in_folder(&temporary, || fs::write(&temporary, encoded))?;
+        self.in_folder(&temporary, || fs::write(&temporary, encoded))?;
         Ok(fs::rename(&temporary, &path)?)
     }
 
@@ -332,15 +333,20 @@ impl OpenGrid {
         let chunk = self.index(number);
         Failure::Format(format!("has a chunk {chunk:?} that {what}, in {}", self.grid.folder.display()))
     }
-}
 
-/// Makes a file, and before it its folder if there is none.
-fn in_folder<R>(path: &Path, make: impl Fn() -> io::Result<R>) -> io::Result<R> {
-    match make() {
-        Err(error) if error.kind() == ErrorKind::NotFound => {
-            path.parent().map_or(Ok(()), fs::create_dir_all)?;
-            make()
+    /// Makes a file, and before it the folders between an array's folder and the file. The array's own is not made anew if it is gone.
+    fn in_folder<R>(&self, path: &Path, make: impl Fn() -> io::Result<R>) -> io::Result<R> {
+        match make() {
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                let between: Vec<&Path> = path.ancestors().skip(1).take_while(|folder| *folder != self.grid.folder).collect();
+                let make_folder = |folder: &&Path| match fs::create_dir(folder) {
+                    Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
+                    made => made,
+                };
+                between.iter().rev().try_for_each(make_folder)?;
+                make()
+            }
+            made => made,
         }
-        made => made,
     }
 }

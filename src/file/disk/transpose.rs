@@ -7,6 +7,12 @@
 //!
 //! The kernel would read such rows one by one, and write late, when its cache is full. So a member tells it which rows come next, and when a tile
 //! is complete.
+//!
+//! # Limit
+//! Every run is a request to the disk. On a virtual machine with two cores a request took about 50 µs of a core: `fio` moved 0.4 GB/s each way by
+//! direct requests of 20 KiB, twelve at a time, and `dd` 0.9 GB/s by long ones. So 2 GiB in a cgroup of 300 MiB take 6.5 s where a copy by `dd`
+//! takes 2.2 to 2.8 s. Larger or fewer tiles, other hints, and hints for the whole span of a tile changed that by less than a tenth. More
+//! memory makes longer runs, and helps.
 
 use std::ops::Range;
 

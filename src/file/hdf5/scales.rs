@@ -30,7 +30,7 @@ struct Scale {
     path: String,
     extent: usize,
     /// First coordinate and distance. Unknown if the scale is an array of the user.
-    coordinates: Option<(f64, f64)>,
+    coordinates: Option<[f64; 2]>,
     reference: u64,
     /// References to the arrays that have it, and which of their axes it is.
     users: Vec<(u64, u32)>,
@@ -104,11 +104,7 @@ impl Hdf5 {
         let path = path_of(variable, name);
         let refuse =
             |other: &str| Err(Failure::Format(format!("cannot hold the axis {path:?} of {extent} elements and {other}")));
-        let origin = variable.origin.get(axis).copied();
-        let coordinates = match (origin, variable.spacing.get(axis).copied()) {
-            (None, None) => None,
-            (origin, spacing) => Some((origin.unwrap_or(0.0), spacing.unwrap_or(1.0))),
-        };
+        let coordinates = variable.line(axis);
         if let Some(number) = scales.iter().position(|scale| scale.path == path) {
             let found = &scales[number];
             if found.extent != extent || (has_steps && number == 0) {
@@ -132,7 +128,7 @@ impl Hdf5 {
         Ok(scales.len() - 1)
     }
 
-    fn put_coordinates(&self, file: &Id<'_>, path: &str, extent: usize, coordinates: Option<(f64, f64)>) -> Result<(), Failure> {
+    fn put_coordinates(&self, file: &Id<'_>, path: &str, extent: usize, coordinates: Option<[f64; 2]>) -> Result<(), Failure> {
         let space = self.space(&[extent as u64], &[extent as u64])?;
         let coordinates = coordinates.filter(|_| extent <= MOST_COORDINATES);
         // Without values it takes no place in the file.
@@ -140,7 +136,7 @@ impl Hdf5 {
         let dataset =
             self.H5Dcreate2(file.raw, (&*text(path)?).into(), of.raw, space.raw, self.links()?.raw, DEFAULT, DEFAULT)?;
         match coordinates {
-            Some((origin, spacing)) => {
+            Some([origin, spacing]) => {
                 let values: Vec<f64> = (0..extent).map(|i| origin + i as f64 * spacing).collect();
                 self.write(&dataset, &of, &[0], &[extent as u64], bytemuck::cast_slice(&values))
             }

@@ -22,9 +22,6 @@ use crate::{
     file_names::directory,
 };
 
-/// Elements of a chunk of coordinates.
-const COORDINATES: usize = 1 << 20;
-
 /// An array that is to be made.
 pub(super) struct New {
     variable: Variable,
@@ -47,9 +44,7 @@ pub(super) fn build(path: &Path, attributes: &Attributes, mut new: Vec<New>) -> 
     }
     let variables = new.len();
     let coordinates = coordinates(&new)?;
-    new.extend(
-        coordinates.iter().map(|(coordinates, _)| New::of(coordinates.clone(), &[coordinates.shape[0].min(COORDINATES)], None)),
-    );
+    new.extend(coordinates.iter().map(|(coordinates, _)| New::of(coordinates.clone(), &coordinates.shape, None)));
     let mut root = group_json(attributes);
     let (mut nodes, mut placed) = (BTreeMap::new(), Vec::new());
     for New { variable, chunk, codecs } in &new {
@@ -85,18 +80,15 @@ pub(super) fn build(path: &Path, attributes: &Attributes, mut new: Vec<New>) -> 
         }
         root = array;
     }
-    fs::create_dir_all(path)?;
+    fs::create_dir(path)?;
     for (name, json) in &nodes {
         nodes::new_node(&path.join(name), json)?;
     }
     let mut written = Vec::new();
     for ((variable, [origin, spacing]), placed) in coordinates.iter().zip(&placed[variables..]) {
         let opened = placed.open(true)?;
-        for begin in (0..variable.shape[0]).step_by(COORDINATES) {
-            let end = (begin + COORDINATES).min(variable.shape[0]);
-            let values: Vec<f64> = (begin..end).map(|i| origin + i as f64 * spacing).collect();
-            opened.write(&[begin], &[values.len()], bytemuck::cast_slice(&values))?;
-        }
+        let values: Vec<f64> = (0..variable.shape[0]).map(|i| origin + i as f64 * spacing).collect();
+        opened.write(&[0], &[values.len()], bytemuck::cast_slice(&values))?;
         written.push(opened);
     }
     // All together: the system brings to the disk at once what was made until the first of these calls.
@@ -111,13 +103,13 @@ pub(super) fn build(path: &Path, attributes: &Attributes, mut new: Vec<New>) -> 
 /// Arrays of coordinates along the axes that have names, each with its first value and the distance of values. Arrays of a group share their axes.
 fn coordinates(new: &[New]) -> Result<Vec<(Variable, [f64; 2])>, Failure> {
     let mut axes: BTreeMap<String, (usize, Option<[f64; 2]>)> = BTreeMap::new();
-    for New { variable: Variable { name, shape, axes: names, spacing, origin, .. }, .. } in new {
+    for New { variable, .. } in new {
+        let Variable { name, shape, axes: names, spacing, origin, .. } = variable;
         let group = name.rfind('/').map_or("", |end| &name[..=end]);
         let spatial = spacing.len().max(origin.len());
         for (k, (axis, &extent)) in names.iter().zip(shape).enumerate().filter(|(_, (axis, _))| !axis.is_empty()) {
             // Steps are no axis of what is spaced.
-            let k = (k + spatial).checked_sub(names.len());
-            let values = k.map(|k| [origin.get(k).copied().unwrap_or(0.0), spacing.get(k).copied().unwrap_or(1.0)]);
+            let values = (k + spatial).checked_sub(names.len()).and_then(|k| variable.line(k));
             let known = axes.entry(format!("{group}{axis}")).or_insert((extent, values));
             if known.0 != extent {
                 return Err(format(format!("cannot hold the axis {group}{axis} with {} and with {extent} elements", known.0)));

@@ -59,6 +59,16 @@ pub enum Error {
         /// Which arrays, and how they differ.
         what: String,
     },
+    /// A matrix has no such factors, eigenvalues or solution.
+    #[error("{operation} of array \"{array}\": {source}{}", operation.place())]
+    Matrix {
+        /// Name of the array.
+        array: String,
+        /// The operation that was called.
+        operation: Operation,
+        /// What is wrong with the matrix.
+        source: MatrixError,
+    },
     /// The requested distribution is impossible.
     #[error("array \"{array}\" cannot be distributed: {source}{}", operation.place())]
     Distribution {
@@ -238,6 +248,54 @@ pub enum Error {
     Other(Box<dyn std::error::Error + Send + Sync>),
 }
 
+/// What is wrong with a matrix. Rows and columns count from 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum MatrixError {
+    /// An element is NaN or infinite.
+    #[error("element [{row}, {column}] is not finite")]
+    NotFinite {
+        /// Its row.
+        row: usize,
+        /// Its column.
+        column: usize,
+    },
+    /// A matrix that should be symmetric, or Hermitian if it is complex, is not.
+    #[error(
+        "elements [{row}, {column}] and [{column}, {row}] differ by more than rounding, so it is not symmetric (Hermitian if complex); symmetrize it if that is meant"
+    )]
+    NotSymmetric {
+        /// The row of the element below the diagonal.
+        row: usize,
+        /// Its column.
+        column: usize,
+    },
+    /// A matrix that should be positive definite is not.
+    #[error("it is not positive definite: the leading {order} x {order} block is not, the one before it is")]
+    NotPositive {
+        /// The order of the smallest leading block that is not positive definite.
+        order: usize,
+    },
+    /// A factor has a zero on its diagonal.
+    #[error("it is singular: the factor U has an exact zero at [{at}, {at}]")]
+    Singular {
+        /// Its row and column.
+        at: usize,
+    },
+    /// The columns depend on each other.
+    #[error("it has not full rank: the triangular factor has an exact zero at [{at}, {at}]")]
+    Dependent {
+        /// Its row and column.
+        at: usize,
+    },
+    /// An iteration of LAPACK did not converge.
+    #[error("LAPACK's iteration did not converge (info = {info})")]
+    NotConverged {
+        /// What LAPACK returned.
+        info: usize,
+    },
+}
+
 /// The operation that failed, and where the program's source called it. `Display` prints the name of the operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Operation {
@@ -305,6 +363,7 @@ macro_rules! operation_of {
             | Error::Index { operation, .. }
             | Error::Shape { operation, .. }
             | Error::Mismatch { operation, .. }
+            | Error::Matrix { operation, .. }
             | Error::Distribution { operation, .. }
             | Error::OutOfMemory { operation, .. }
             | Error::HeapFull { operation, .. }

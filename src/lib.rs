@@ -147,6 +147,7 @@ mod file_names;
 pub mod guide;
 pub mod index;
 mod job;
+pub mod linalg;
 mod memory;
 mod message;
 mod portable;

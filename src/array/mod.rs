@@ -63,6 +63,8 @@ pub use epoch::{Claims, Ghosts, GhostsMut, Owned, OwnedMut, PartsOf, Reader};
 pub use frozen::Frozen;
 pub use ghost::GhostUpdate;
 pub use matmul::Matmul;
+#[cfg(feature = "blas")]
+pub(crate) use matmul::blas;
 pub use nonblocking::{Get, Pending};
 pub use owned::{GhostPart, GhostPartMut, OwnedPart, OwnedPartMut};
 pub use periodic::{IndexRanges, Periodic};
@@ -349,6 +351,12 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     pub(crate) fn shape_error(&self, operation: &'static str, patch: &[usize], buffer: &[usize]) -> Error {
         Error::Shape { array: self.name.to_string(), operation: operation.into(), patch: patch.to_vec(), buffer: buffer.to_vec() }
             .called_at(Location::caller())
+    }
+
+    /// The number of the array in its group.
+    #[cfg(feature = "blas")]
+    pub(crate) fn id(&self) -> u64 {
+        self.id
     }
 
     /// Fails when an epoch of the array did.

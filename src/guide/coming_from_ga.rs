@@ -182,12 +182,21 @@
 //! | `GA_Print`, `GA_Print_file`, `NGA_Print_patch` | `a.print()`, `a.at(patch).print()`; to any writer: `write_to(&mut out)` | collective; the group's first member writes |
 //! | `GA_Summarize`, `GA_Print_distribution` | `a.summary()` | local |
 //!
+//! # Eigenvalues and linear systems
+//!
+//! With the feature `blas` ([`linalg`](crate::linalg)); the elements are real or complex, in single or double precision.
+//!
+//! | GA | here | notes |
+//! |---|---|---|
+//! | `GA_Diag_std`, `GA_Diag_std_seq`, `ga_pdsyev`, `ga_pdsyevd`, `ga_pdsyevr`, `ga_pdsyevx`, `ga_pzheevd`, `ga_pzheevr` | `h.eigh()`, `h.eigh_of(Spectrum::Lowest(k))` | member 0 calls LAPACK by all cores of its node |
+//! | `GA_Diag`, `GA_Diag_reuse`, `GA_Diag_seq`, `ga_pdsygv` | `s.cholesky()?.eigh(&h)` | keep the factor to use it again |
+//! | `GA_Solve`, `GA_Lu_solve`, `ga_lu_solve_seq` | `a.lu()?.solve(&b)` | GA's `GA_Solve` tries Cholesky first; here you choose |
+//! | `GA_Llt_solve`, `ga_llt_i`, `GA_Spd_invert` | `s.cholesky()?.solve(&b)`, `.inverse()` | |
+//!
 //! # What is not there
 //!
 //! | GA | here | notes |
 //! |---|---|---|
-//! | `GA_Diag`, `GA_Diag_reuse`, `GA_Diag_std`, `GA_Diag_seq`, `GA_Diag_std_seq`, `ga_pdsyev`, `ga_pdsyevd`, `ga_pdsyevr`, `ga_pdsyevx`, `ga_pdsygv`, `ga_pzheevd`, `ga_pzheevr` | not here, because there are no eigensolvers yet | you can pass a column-major block-cyclic part to ScaLAPACK and ELPA |
-//! | `GA_Solve`, `GA_Lu_solve`, `ga_lu_solve_seq`, `GA_Llt_solve`, `ga_llt_i`, `GA_Spd_invert` | not here, because there are no solvers in the library | the example `lu` factors and solves a dense system |
 //! | sparse arrays (`…sprs_array_…`) | not here yet | |
 //! | disk resident arrays: `DRA_Create`, `NDRA_Create`, `DRA_Open`, `DRA_Write`, `NDRA_Write_section`, `DRA_Read`, `NDRA_Read_section`, `DRA_Close` | `DiskArray::create`, `open`, `put`, `get`, `accumulate`, `write`, `read`, `close`; `a.save(..)`, `a.read(..)` | any member at any time, or collective between disk and memory; [formats](crate::guide::files) |
 //! | shared files (SF), exclusive access files (EAF) | not here, because `std::os::unix::fs::FileExt` has `read_at` and `write_at` | |

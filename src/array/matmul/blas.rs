@@ -23,8 +23,10 @@ use std::{
     ffi::{CStr, OsStr, OsString, c_char, c_int, c_void},
     fmt,
     mem::ManuallyDrop,
+    panic::resume_unwind,
     ptr,
     sync::{Mutex, OnceLock, PoisonError},
+    thread,
 };
 
 use libloading::Library;
@@ -32,7 +34,7 @@ use ndarray::{ArrayView2, ArrayViewMut2};
 use num_complex::Complex;
 
 use super::{NONE, VARIABLE, dense::Packable, views};
-use crate::comm::kit::cores;
+use crate::{comm::kit::cores, error::Error};
 
 /// Libraries with 32-bit integers, from the most specific to a machine to the most common. `libcblas` and `libblas` are not among them:
 /// they may be the reference BLAS, which is many times slower than the crate's own kernel.
@@ -60,7 +62,8 @@ type Gemm<S, T> =
     unsafe extern "C" fn(c_int, c_int, c_int, c_int, c_int, c_int, S, *const T, c_int, *const T, c_int, S, *mut T, c_int);
 
 /// The functions of a library that is never unloaded.
-pub(super) struct Blas {
+pub(crate) struct Blas {
+    library: ManuallyDrop<Library>,
     s: Gemm<f32, f32>,
     d: Gemm<f64, f64>,
     c: Gemm<*const c_void, c_void>,
@@ -79,7 +82,7 @@ impl fmt::Debug for Blas {
 ///
 /// # Errors
 /// What is wrong with the one that the user chose.
-pub(super) fn library() -> Result<Option<&'static Blas>, &'static str> {
+pub(crate) fn library() -> Result<Option<&'static Blas>, &'static str> {
     static LIBRARY: OnceLock<Result<Option<Blas>, String>> = OnceLock::new();
     LIBRARY.get_or_init(|| choose(env::var_os(VARIABLE))).as_ref().map(Option::as_ref).map_err(String::as_str)
 }
@@ -101,7 +104,7 @@ fn choose(chosen: Option<OsString>) -> Result<Option<Blas>, String> {
 
 /// Loads a library, by name or path, and prepares it.
 fn load(name: &OsStr) -> Result<Blas, String> {
-    let one_thread = !CHOICES.iter().any(|choice| env::var_os(choice).is_some_and(|value| !value.is_empty()));
+    let one_thread = !is_number_chosen();
     let opened = {
         let _one_core = one_thread.then(OneCore::enter);
         // SAFETY: a library that is known, or that the user says is a BLAS, may start in any thread at any time. It is never unloaded.
@@ -119,7 +122,7 @@ fn load(name: &OsStr) -> Result<Blas, String> {
         return Err("its integers have 64 bits".into());
     }
     if one_thread {
-        set_one_thread(&library);
+        set_threads(&library, 1);
     }
     Ok(Blas {
         s: needed(&library, c"cblas_sgemm")?,
@@ -127,7 +130,57 @@ fn load(name: &OsStr) -> Result<Blas, String> {
         c: needed(&library, c"cblas_cgemm")?,
         z: needed(&library, c"cblas_zgemm")?,
         turn: has_no_threads(&library).then(Mutex::default),
+        library,
     })
+}
+
+/// Whether the user chose how many threads a BLAS has.
+fn is_number_chosen() -> bool {
+    CHOICES.iter().any(|choice| env::var_os(choice).is_some_and(|value| !value.is_empty()))
+}
+
+impl Blas {
+    /// A function of the library, if it is there. `F` is the type of a pointer to it.
+    pub(crate) fn function<F: Copy>(&self, name: &CStr) -> Option<F> {
+        symbol(&self.library, name)
+    }
+
+    /// Calls `work` while the library may use these cores, by a thread for each, unless the user chose how many it has. One such call at a time in a
+    /// process: the number of threads is one for all of it.
+    ///
+    /// By a thread with a stack that is long enough: OpenBLAS puts tables for all threads that it could have on it, 2 MiB for 128.
+    pub(crate) fn on_cores<R: Send>(&self, cores: &[usize], work: impl FnOnce() -> R + Send) -> Result<R, Error> {
+        const STACK: usize = 64 << 20;
+        static TURN: Mutex<()> = Mutex::new(());
+        let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+        let confined = || {
+            // A refusal costs threads only.
+            let _ = cores::confine(cores);
+            let _threads = (!is_number_chosen()).then(|| Threads::set(&self.library, cores.len().max(1)));
+            work()
+        };
+        thread::scope(|scope| {
+            let worker = thread::Builder::new().stack_size(STACK).spawn_scoped(scope, confined);
+            let done = worker.map_err(|error| Error::system("starting a thread for LAPACK", error))?.join();
+            done.or_else(|panic| resume_unwind(panic))
+        })
+    }
+}
+
+/// The threads of a library, one again when this is dropped.
+struct Threads<'a>(&'a Library);
+
+impl<'a> Threads<'a> {
+    fn set(library: &'a Library, number: usize) -> Self {
+        set_threads(library, number);
+        Threads(library)
+    }
+}
+
+impl Drop for Threads<'_> {
+    fn drop(&mut self) {
+        set_threads(self.0, 1);
+    }
 }
 
 /// A function of a library, if it is there. `F` is the type of a pointer to it; to call it as something else is for the caller to avoid.
@@ -162,16 +215,16 @@ fn has_no_threads(library: &Library) -> bool {
         .is_some_and(|get| unsafe { get() } == 0)
 }
 
-fn set_one_thread(library: &Library) {
+fn set_threads(library: &Library, number: usize) {
     for name in [c"openblas_set_num_threads", c"MKL_Set_Num_Threads", c"flexiblas_set_num_threads"] {
         if let Some(set) = symbol::<unsafe extern "C" fn(c_int)>(library, name) {
             // SAFETY: the function has this type in the library that has the name, and takes any positive number.
-            unsafe { set(1) };
+            unsafe { set(number as c_int) };
         }
     }
     if let Some(set) = symbol::<unsafe extern "C" fn(i64)>(library, c"bli_thread_set_num_threads") {
         // SAFETY: the function has this type in BLIS, and takes any positive number.
-        unsafe { set(1) };
+        unsafe { set(number as i64) };
     }
 }
 

@@ -35,7 +35,7 @@
 //! 2004. We omit its overlap of a get with the previous multiplication, which mapped memory does not need.
 
 #[cfg(feature = "blas")]
-mod blas;
+pub(crate) mod blas;
 mod dense;
 mod kernel;
 mod panels;

@@ -1,5 +1,5 @@
-//! The features `rayon` and `blas`: threads of a rank; the unit tests of the matrix product, its suite, and what becomes of a wrong
-//! `GA_BLAS`, by Debian's OpenBLAS.
+//! The features `rayon` and `blas`: threads of a rank; the unit tests of the matrix product, its suite, that of factors and eigenvalues, and what
+//! becomes of a wrong `GA_BLAS`, by Debian's OpenBLAS.
 
 use super::counts::Report;
 use super::{Tier, environment, suites};
@@ -14,8 +14,8 @@ const NEED: Need = Need { package: "libopenblas-dev", why: "tests the feature bl
 const LIBRARY: &str = "libopenblas.so.0";
 
 /// Programs of tests, and which of their tests. Those of threads need no library.
-const SUITES: [(&str, &str, &[&str]); 3] =
-    [("lib", "global_arrays", &["matmul"]), ("test", "matmul", &[]), ("test", "failures", &["blas"])];
+const SUITES: [(&str, &str, &[&str]); 4] =
+    [("lib", "global_arrays", &["matmul"]), ("test", "matmul", &[]), ("test", "linalg", &[]), ("test", "failures", &["blas"])];
 const OF_THREADS: [(&str, &str, &[&str]); 3] = [
     ("lib", "global_arrays", &["sync::pool", "algebra", "matmul"]),
     ("test", "pools", &[]),
@@ -34,7 +34,20 @@ pub fn run(tier: Tier, install: bool) -> Vec<Report> {
 
 fn suites(part: &str, all: &[(&str, &str, &[&str])], library: &str, tier: Tier) -> Result<Vec<Report>> {
     // Of the whole workspace, as all other tests: the dependencies have the same features then, and are there.
-    let targets = ["--workspace", "--lib", "--test", "matmul", "--test", "failures", "--test", "pools", "--test", "conformance"];
+    let targets = [
+        "--workspace",
+        "--lib",
+        "--test",
+        "matmul",
+        "--test",
+        "linalg",
+        "--test",
+        "failures",
+        "--test",
+        "pools",
+        "--test",
+        "conformance",
+    ];
     let programs = cargo::build(&[&["test", "--no-run", "--features", "blas,rayon"][..], &targets].concat())?;
     let mut reports = Vec::new();
     for (kind, name, some) in all {

@@ -1,0 +1,121 @@
+//! Symmetric and Hermitian positive definite matrices.
+
+use ndarray::Ix2;
+
+use super::{
+    eigen::{Eigen, eigh},
+    lapack::{Field, Spectrum},
+    leader::{Leader, collect, collect_finite, collect_symmetric},
+};
+use crate::{GlobalArray, GlobalArray2, algebra::VectorOrMatrix, calls::located, error::Result};
+
+/// The factor L of a matrix s = L Lᴴ, which can be used again and again.
+#[derive(Debug)]
+pub struct Cholesky<T> {
+    l: GlobalArray2<T>,
+}
+
+/// # Factors
+impl<T: Field> GlobalArray<T, Ix2> {
+    /// The Cholesky factor of a symmetric or Hermitian positive definite matrix, of which only the lower triangle is used. Collective.
+    ///
+    /// # Errors
+    /// [`Error::Matrix`](crate::Error::Matrix): a matrix that is not positive definite, with the order of the first leading block that is not; not finite; not symmetric. The rest is
+    /// as for [`eigh`](Self::eigh).
+    ///
+    /// # Source
+    /// GA: `GA_Llt_solve`; LAPACK `dpotrf`.
+    #[doc(alias("GA_Llt_solve", "ga_llt_i"))]
+    #[track_caller]
+    pub fn cholesky(&self) -> Result<Cholesky<T>> {
+        located(move || {
+            let leader = Leader::of("cholesky", self)?;
+            let order = leader.order(self.shape())?;
+            let mut l = None;
+            leader.run(&[], |lapack| {
+                let mut a = collect_symmetric(self)?;
+                lapack.cholesky(&mut a)?;
+                (1..order).for_each(|column| a.column_mut(column).slice_mut(ndarray::s![..column]).fill(T::ZERO));
+                l = Some(a);
+                Ok(())
+            })?;
+            Ok(Cholesky { l: leader.spread(ndarray::Dim([order, order]), l, &format!("L of {}", self.name()))? })
+        })
+    }
+}
+
+impl<T: Field> Cholesky<T> {
+    /// The lower triangular factor; zero above the diagonal.
+    #[must_use]
+    pub fn l(&self) -> &GlobalArray2<T> {
+        &self.l
+    }
+
+    /// The solution of s x = b, for a vector or several right-hand sides as the columns of a matrix. Collective.
+    ///
+    /// # Errors
+    /// Another number of rows, or another group; an element of `b` that is not finite; the end of the job.
+    #[track_caller]
+    pub fn solve<D: VectorOrMatrix>(&self, b: &GlobalArray<T, D>) -> Result<GlobalArray<T, D>> {
+        located(move || {
+            let leader = Leader::of("solve", &self.l)?;
+            leader.check_rows(self.l.shape()[0], b)?;
+            let mut x = None;
+            leader.run(&[b.id()], |lapack| {
+                let (l, mut all) = (collect(&self.l)?, collect_finite(b)?);
+                lapack.solve_by_cholesky(&l, &mut all)?;
+                x = Some(all);
+                Ok(())
+            })?;
+            leader.spread(b.distribution().extents().clone(), x, "x")
+        })
+    }
+
+    /// s⁻¹. Collective. [`solve`](Self::solve) is faster and more accurate where that is what the inverse is for.
+    ///
+    /// # Errors
+    /// The end of the job.
+    ///
+    /// # Source
+    /// GA: `GA_Spd_invert`; LAPACK `dpotri`.
+    #[doc(alias = "GA_Spd_invert")]
+    #[track_caller]
+    pub fn inverse(&self) -> Result<GlobalArray2<T>> {
+        located(move || {
+            let leader = Leader::of("inverse", &self.l)?;
+            let mut inverse = None;
+            leader.run(&[], |lapack| {
+                let mut all = collect(&self.l)?;
+                lapack.inverse_by_cholesky(&mut all)?;
+                for column in 1..all.ncols() {
+                    (0..column).for_each(|row| all[[row, column]] = all[[column, row]].conj());
+                }
+                inverse = Some(all);
+                Ok(())
+            })?;
+            leader.spread(*self.l.distribution().extents(), inverse, "inverse")
+        })
+    }
+
+    /// All eigenvalues and eigenvectors of h x = λ s x, for a symmetric or Hermitian h. Collective. The vectors are orthonormal by s: xᴴ s x = 1.
+    ///
+    /// # Errors
+    /// Those of [`GlobalArray::eigh`]; another order, or another group.
+    ///
+    /// # Source
+    /// GA: `GA_Diag`, and `GA_Diag_reuse` for the same factor again; LAPACK `dsygst`.
+    #[doc(alias("GA_Diag", "GA_Diag_reuse", "GA_Diag_seq"))]
+    #[track_caller]
+    pub fn eigh(&self, h: &GlobalArray2<T>) -> Result<Eigen<T>> {
+        located(move || eigh("eigh", h, Spectrum::All, Some(&self.l)))
+    }
+
+    /// Some of them; see [`GlobalArray::eigh_of`]. Collective.
+    ///
+    /// # Errors
+    /// Those of [`eigh`](Self::eigh) and of that method.
+    #[track_caller]
+    pub fn eigh_of(&self, h: &GlobalArray2<T>, spectrum: Spectrum) -> Result<Eigen<T>> {
+        located(move || eigh("eigh_of", h, spectrum, Some(&self.l)))
+    }
+}

@@ -1,0 +1,388 @@
+//! LAPACK, in the library that `matmul` uses, by its Fortran interface: all arguments by address, 32-bit integers, the lengths of texts behind the
+//! rest. Matrices are column by column. A routine that the library lacks is an error.
+//!
+//! # Source
+//! E. Anderson et al.: *LAPACK Users' Guide*, third edition, SIAM 1999.
+#![allow(unsafe_code)]
+
+use std::{
+    ffi::{CString, c_int, c_void},
+    io::{self, Read, Write},
+    ptr,
+};
+
+use ndarray::{Array2, s};
+use num_complex::Complex;
+use num_traits::{Float, NumCast, Zero};
+
+use crate::{
+    algebra::Matmul,
+    array::blas::{Blas, library},
+    error::{Error, MatrixError, Result},
+    portable::Portable,
+};
+
+/// An element that LAPACK computes with: `f32`, `f64` and their complex numbers.
+pub trait Field: Matmul + sealed::Sealed {
+    /// The first letter of the routines for it.
+    #[doc(hidden)]
+    const LETTER: char;
+
+    /// A real number.
+    #[doc(hidden)]
+    fn of_real(value: Self::Real) -> Self;
+}
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+macro_rules! fields {
+    ($($t:ty, $letter:literal;)*) => {$(
+        impl sealed::Sealed for $t {}
+        impl Field for $t {
+            const LETTER: char = $letter;
+
+            fn of_real(value: Self::Real) -> Self {
+                value.into()
+            }
+        }
+    )*};
+}
+fields!(f32, 's'; f64, 'd'; Complex<f32>, 'c'; Complex<f64>, 'z';);
+
+/// Which eigenvalues.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Spectrum {
+    /// All of them.
+    All,
+    /// So many from the lowest one on.
+    Lowest(usize),
+    /// Those above the first number, and not above the second.
+    Interval(f64, f64),
+}
+
+/// An eigenvalue or a singular value of each column.
+pub(super) type Values<T> = Vec<<T as crate::Number>::Real>;
+
+/// Routines of a library.
+pub(super) struct Lapack {
+    blas: &'static Blas,
+    operation: &'static str,
+}
+
+/// Why the leader has no result.
+pub(super) enum Failure {
+    Matrix(MatrixError),
+    Other(Error),
+}
+
+impl From<MatrixError> for Failure {
+    fn from(error: MatrixError) -> Self {
+        Failure::Matrix(error)
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Failure::Other(error)
+    }
+}
+
+impl Portable for MatrixError {
+    fn write(&self, to: &mut dyn Write) -> io::Result<()> {
+        let words: [usize; 3] = match *self {
+            MatrixError::NotFinite { row, column } => [0, row, column],
+            MatrixError::NotSymmetric { row, column } => [1, row, column],
+            MatrixError::NotPositive { order } => [2, order, 0],
+            MatrixError::Singular { at } => [3, at, 0],
+            MatrixError::Dependent { at } => [4, at, 0],
+            MatrixError::NotConverged { info } => [5, info, 0],
+        };
+        words.write(to)
+    }
+
+    fn read(from: &mut dyn Read) -> io::Result<Self> {
+        Ok(match <[usize; 3]>::read(from)? {
+            [0, row, column] => MatrixError::NotFinite { row, column },
+            [1, row, column] => MatrixError::NotSymmetric { row, column },
+            [2, order, _] => MatrixError::NotPositive { order },
+            [3, at, _] => MatrixError::Singular { at },
+            [4, at, _] => MatrixError::Dependent { at },
+            [_, info, _] => MatrixError::NotConverged { info },
+        })
+    }
+}
+
+/// Workspaces of a routine, and their lengths; -1 asks it for them.
+struct Space<T: Field> {
+    work: Vec<T>,
+    real: Values<T>,
+    whole: Vec<c_int>,
+    lens: [c_int; 3],
+}
+
+impl<T: Field> Space<T> {
+    fn asked() -> Self {
+        Space { work: vec![T::ZERO], real: vec![T::Real::zero()], whole: vec![0], lens: [-1; 3] }
+    }
+}
+
+macro_rules! replace {
+    ($of:expr => $by:ty) => {
+        $by
+    };
+}
+
+/// Calls a routine of LAPACK or BLAS for elements of type `T` and returns its `info`, which is its last argument but for BLAS.
+macro_rules! call {
+    ($lapack:expr, $name:expr, $($argument:expr),*; $($len:literal),*) => {{
+        type Routine = unsafe extern "C" fn($(replace!($argument => *mut c_void),)* $(replace!($len => usize)),*);
+        let routine = $lapack.routine::<Routine>($name)?;
+        // SAFETY: the routine has these arguments in LAPACK, by the library's interface with 32-bit integers, others of which are refused when it is
+        // loaded. What it writes are the arguments that are made of `&mut`, which are as long as it asks; it keeps none.
+        unsafe { routine($($argument),*, $($len),*) }
+    }};
+}
+
+/// What a routine reads.
+fn of<T>(value: &T) -> *mut c_void {
+    ptr::from_ref(value).cast_mut().cast()
+}
+
+/// An array that a routine reads.
+fn all<T>(values: &[T]) -> *mut c_void {
+    values.as_ptr().cast_mut().cast()
+}
+
+/// What a routine writes.
+fn out<T>(values: &mut [T]) -> *mut c_void {
+    values.as_mut_ptr().cast()
+}
+
+/// A matrix that a routine reads.
+fn read<T>(matrix: &Array2<T>) -> *mut c_void {
+    matrix.as_ptr().cast_mut().cast()
+}
+
+/// A matrix that a routine writes.
+fn memory<T>(matrix: &mut Array2<T>) -> *mut c_void {
+    matrix.as_mut_ptr().cast()
+}
+
+impl Lapack {
+    pub(super) fn load(operation: &'static str) -> Result<Self> {
+        let missing = "needs a LAPACK, and no Intel MKL, FlexiBLAS or OpenBLAS is found (Debian: apt-get install libopenblas0-pthread); set GA_BLAS \
+                       to the path of one";
+        let blas = library().map_err(|what| Error::argument(operation, what))?;
+        Ok(Lapack { blas: blas.ok_or_else(|| Error::argument(operation, missing))?, operation })
+    }
+
+    pub(super) fn on_cores<R: Send>(&self, cores: &[usize], work: impl FnOnce(&Self) -> R + Send) -> Result<R> {
+        self.blas.on_cores(cores, || work(self))
+    }
+
+    fn routine<F: Copy>(&self, name: String) -> Result<F> {
+        let symbol = CString::new(name.clone() + "_").unwrap_or_default();
+        self.blas.function(&symbol).ok_or_else(|| {
+            let what =
+                format!("the library that GA_BLAS names, or that was found, has no {name}; set GA_BLAS to a library with LAPACK");
+            Error::argument(self.operation, what)
+        })
+    }
+
+    fn int(&self, value: usize) -> Result<c_int> {
+        let what = || Error::argument(self.operation, format_args!("{value} is beyond LAPACK's 32-bit integers"));
+        c_int::try_from(value).map_err(|_| what())
+    }
+
+    /// The workspaces whose lengths a routine has put into the first elements.
+    fn space<T: Field>(&self, asked: &Space<T>) -> Result<Space<T>> {
+        let len = |asked: T::Real| {
+            let asked: f64 = NumCast::from(asked).unwrap_or(f64::INFINITY);
+            // Single precision rounds.
+            (asked * (1.0 + 1e-6)).ceil().max(1.0) as usize
+        };
+        let lens = [len(asked.work[0].magnitude()), len(asked.real[0]), asked.whole[0].max(1) as usize];
+        let [work, real, whole] = lens;
+        Ok(Space {
+            work: vec![T::ZERO; work],
+            real: vec![T::Real::zero(); real],
+            whole: vec![0; whole],
+            lens: [self.int(work)?, self.int(real)?, self.int(whole)?],
+        })
+    }
+
+    /// The `info` of a routine: zero, or what is wrong with the matrix. It is negative for a wrong argument only.
+    fn check(&self, info: c_int, wrong: impl FnOnce(usize) -> MatrixError) -> Result<(), Failure> {
+        match usize::try_from(info) {
+            Ok(0) => Ok(()),
+            Ok(info) => Err(wrong(info).into()),
+            Err(_) => Err(Error::argument(self.operation, format_args!("LAPACK refused argument {}", -info)).into()),
+        }
+    }
+
+    /// Eigenvalues, and eigenvectors as columns, of the matrix of which this is the lower triangle.
+    pub(super) fn eigh<T: Field>(&self, a: Array2<T>, spectrum: Spectrum) -> Result<(Values<T>, Array2<T>), Failure> {
+        /// Beyond this order the workspace of divide and conquer is too long for 32-bit integers.
+        const MOST: usize = 32_000;
+        match spectrum {
+            _ if a.is_empty() || spectrum == Spectrum::Lowest(0) => Ok((Vec::new(), a.slice_move(s![.., ..0]))),
+            Spectrum::All if a.nrows() <= MOST => self.eigh_by_division(a),
+            _ => self.eigh_by_representations(a, spectrum),
+        }
+    }
+
+    /// Divide and conquer.
+    fn eigh_by_division<T: Field>(&self, mut a: Array2<T>) -> Result<(Values<T>, Array2<T>), Failure> {
+        let order = a.nrows();
+        let n = self.int(order)?;
+        let mut values = vec![T::Real::zero(); order];
+        let (mut space, mut info) = (Space::<T>::asked(), [0]);
+        for is_query in [true, false] {
+            if T::IS_REAL {
+                call!(self, format!("{}syevd", T::LETTER), of(&b'V'), of(&b'L'), of(&n), memory(&mut a), of(&n), out(&mut values), out(&mut space.work), of(&space.lens[0]), out(&mut space.whole), of(&space.lens[2]), out(&mut info); 1, 1);
+            } else {
+                call!(self, format!("{}heevd", T::LETTER), of(&b'V'), of(&b'L'), of(&n), memory(&mut a), of(&n), out(&mut values), out(&mut space.work), of(&space.lens[0]), out(&mut space.real), of(&space.lens[1]), out(&mut space.whole), of(&space.lens[2]), out(&mut info); 1, 1);
+            }
+            self.check(info[0], |info| MatrixError::NotConverged { info })?;
+            if is_query {
+                space = self.space(&space)?;
+            }
+        }
+        Ok((values, a))
+    }
+
+    /// Relatively robust representations: less work for a part of the vectors.
+    fn eigh_by_representations<T: Field>(&self, mut a: Array2<T>, spectrum: Spectrum) -> Result<(Values<T>, Array2<T>), Failure> {
+        let order = a.nrows();
+        let n = self.int(order)?;
+        let real_of = |value: f64| <T::Real as NumCast>::from(value).unwrap_or(T::Real::infinity());
+        let (range, columns, [low, high], last) = match spectrum {
+            Spectrum::All => (b'A', order, [T::Real::zero(); 2], 0),
+            Spectrum::Lowest(count) => (b'I', count.min(order), [T::Real::zero(); 2], self.int(count.min(order))?),
+            Spectrum::Interval(low, high) => (b'V', order, [real_of(low), real_of(high)], 0),
+        };
+        let (tolerance, first) = (T::Real::zero(), 1);
+        let (mut values, mut vectors) = (vec![T::Real::zero(); order], Array2::<T>::zeros((columns, order)).reversed_axes());
+        let (mut found, mut support) = ([0], vec![0; 2 * order]);
+        let (mut space, mut info) = (Space::<T>::asked(), [0]);
+        for is_query in [true, false] {
+            if T::IS_REAL {
+                call!(self, format!("{}syevr", T::LETTER), of(&b'V'), of(&range), of(&b'L'), of(&n), memory(&mut a), of(&n), of(&low), of(&high), of(&first), of(&last), of(&tolerance), out(&mut found), out(&mut values), memory(&mut vectors), of(&n), out(&mut support), out(&mut space.work), of(&space.lens[0]), out(&mut space.whole), of(&space.lens[2]), out(&mut info); 1, 1, 1);
+            } else {
+                call!(self, format!("{}heevr", T::LETTER), of(&b'V'), of(&range), of(&b'L'), of(&n), memory(&mut a), of(&n), of(&low), of(&high), of(&first), of(&last), of(&tolerance), out(&mut found), out(&mut values), memory(&mut vectors), of(&n), out(&mut support), out(&mut space.work), of(&space.lens[0]), out(&mut space.real), of(&space.lens[1]), out(&mut space.whole), of(&space.lens[2]), out(&mut info); 1, 1, 1);
+            }
+            self.check(info[0], |info| MatrixError::NotConverged { info })?;
+            if is_query {
+                space = self.space(&space)?;
+            }
+        }
+        let found = found[0] as usize;
+        values.truncate(found);
+        Ok((values, vectors.slice_move(s![.., ..found])))
+    }
+
+    /// Overwrites the lower triangle with L, where the matrix is L Lᴴ.
+    pub(super) fn cholesky<T: Field>(&self, a: &mut Array2<T>) -> Result<(), Failure> {
+        let (n, mut info) = (self.int(a.nrows())?, [0]);
+        call!(self, format!("{}potrf", T::LETTER), of(&b'L'), of(&n), memory(a), of(&n.max(1)), out(&mut info); 1);
+        self.check(info[0], |order| MatrixError::NotPositive { order })
+    }
+
+    /// Overwrites `b` with the solution of L Lᴴ x = b.
+    pub(super) fn solve_by_cholesky<T: Field>(&self, l: &Array2<T>, b: &mut Array2<T>) -> Result<(), Failure> {
+        let (n, columns, mut info) = (self.int(l.nrows())?, self.int(b.ncols())?, [0]);
+        call!(self, format!("{}potrs", T::LETTER), of(&b'L'), of(&n), of(&columns), read(l), of(&n.max(1)), memory(b), of(&n.max(1)), out(&mut info); 1);
+        self.check(info[0], |at| MatrixError::Singular { at: at - 1 })
+    }
+
+    /// Overwrites the lower triangle of L with that of the inverse of L Lᴴ.
+    pub(super) fn inverse_by_cholesky<T: Field>(&self, l: &mut Array2<T>) -> Result<(), Failure> {
+        let (n, mut info) = (self.int(l.nrows())?, [0]);
+        call!(self, format!("{}potri", T::LETTER), of(&b'L'), of(&n), memory(l), of(&n.max(1)), out(&mut info); 1);
+        self.check(info[0], |at| MatrixError::Singular { at: at - 1 })
+    }
+
+    /// Overwrites the lower triangle of `h` with that of L⁻¹ h L⁻ᴴ.
+    pub(super) fn reduce_by_cholesky<T: Field>(&self, h: &mut Array2<T>, l: &Array2<T>) -> Result<(), Failure> {
+        let (n, kind, mut info) = (self.int(l.nrows())?, 1, [0]);
+        let name = format!("{}{}gst", T::LETTER, if T::IS_REAL { "sy" } else { "he" });
+        call!(self, name, of(&kind), of(&b'L'), of(&n), memory(h), of(&n.max(1)), read(l), of(&n.max(1)), out(&mut info); 1);
+        self.check(info[0], |order| MatrixError::NotPositive { order })
+    }
+
+    /// Overwrites `b` with L⁻ᴴ b.
+    pub(super) fn solve_adjoint<T: Field>(&self, l: &Array2<T>, b: &mut Array2<T>) -> Result<(), Failure> {
+        let (n, columns) = (self.int(l.nrows())?, self.int(b.ncols())?);
+        call!(self, format!("{}trsm", T::LETTER), of(&b'L'), of(&b'L'), of(&b'C'), of(&b'N'), of(&n), of(&columns), of(&T::ONE), read(l), of(&n.max(1)), memory(b), of(&n.max(1)); 1, 1, 1, 1);
+        Ok(())
+    }
+
+    /// Overwrites the matrix with its factors; returns the row that each row was interchanged with, from 1.
+    pub(super) fn lu<T: Field>(&self, a: &mut Array2<T>) -> Result<Vec<c_int>, Failure> {
+        let (n, mut info) = (self.int(a.nrows())?, [0]);
+        let mut pivots = vec![0; a.nrows()];
+        call!(self, format!("{}getrf", T::LETTER), of(&n), of(&n), memory(a), of(&n.max(1)), out(&mut pivots), out(&mut info););
+        self.check(info[0], |at| MatrixError::Singular { at: at - 1 })?;
+        Ok(pivots)
+    }
+
+    /// Overwrites `b` with the solution of a x = b.
+    pub(super) fn solve_by_lu<T: Field>(&self, factors: &Array2<T>, pivots: &[c_int], b: &mut Array2<T>) -> Result<(), Failure> {
+        let (n, columns, mut info) = (self.int(factors.nrows())?, self.int(b.ncols())?, [0]);
+        call!(self, format!("{}getrs", T::LETTER), of(&b'N'), of(&n), of(&columns), read(factors), of(&n.max(1)), all(pivots), memory(b), of(&n.max(1)), out(&mut info); 1);
+        self.check(info[0], |at| MatrixError::Singular { at: at - 1 })
+    }
+
+    /// An estimate of the reciprocal of the condition, by the norms of the largest column sum; `norm` is that of the matrix.
+    pub(super) fn reciprocal_condition<T: Field>(&self, factors: &Array2<T>, norm: T::Real) -> Result<T::Real, Failure> {
+        let order = factors.nrows();
+        let (n, mut info, mut found) = (self.int(order)?, [0], [T::Real::zero()]);
+        let (mut work, mut real, mut whole) = (vec![T::ZERO; 4 * order], vec![T::Real::zero(); 2 * order], vec![0; order]);
+        let rest = if T::IS_REAL { out(&mut whole) } else { out(&mut real) };
+        call!(self, format!("{}gecon", T::LETTER), of(&b'1'), of(&n), read(factors), of(&n.max(1)), of(&norm), out(&mut found), out(&mut work), rest, out(&mut info); 1);
+        self.check(info[0], |info| MatrixError::NotConverged { info })?;
+        Ok(found[0])
+    }
+
+    /// Overwrites the first rows of `b` with the x that minimizes ‖a x - b‖, for a matrix with at least as many rows as columns.
+    pub(super) fn least_squares<T: Field>(&self, a: &mut Array2<T>, b: &mut Array2<T>) -> Result<(), Failure> {
+        let [rows, columns, right] = [self.int(a.nrows())?, self.int(a.ncols())?, self.int(b.ncols())?];
+        let (mut space, mut info) = (Space::<T>::asked(), [0]);
+        for is_query in [true, false] {
+            call!(self, format!("{}gels", T::LETTER), of(&b'N'), of(&rows), of(&columns), of(&right), memory(a), of(&rows.max(1)), memory(b), of(&rows.max(1)), out(&mut space.work), of(&space.lens[0]), out(&mut info); 1);
+            self.check(info[0], |at| MatrixError::Dependent { at: at - 1 })?;
+            if is_query {
+                space = self.space(&space)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// U and Vᴴ, with as many columns and rows as there are singular values, and these from the largest on.
+    pub(super) fn svd<T: Field>(&self, mut a: Array2<T>) -> Result<([Array2<T>; 2], Values<T>), Failure> {
+        let (height, width) = a.dim();
+        let few = height.min(width);
+        let [rows, columns, k] = [self.int(height)?, self.int(width)?, self.int(few)?];
+        let mut values = vec![T::Real::zero(); few];
+        let [mut u, mut vt] = [(few, height), (width, few)].map(|shape| Array2::<T>::zeros(shape).reversed_axes());
+        // More than any version of the routine for complex numbers asks.
+        let mut real =
+            vec![T::Real::zero(); if T::IS_REAL { 1 } else { few * (5 * few + 7).max(2 * height.max(width) + 2 * few + 1) }];
+        let (mut space, mut whole, mut info) = (Space::<T>::asked(), vec![0; 8 * few], [0]);
+        for is_query in [true, false] {
+            let name = format!("{}gesdd", T::LETTER);
+            if T::IS_REAL {
+                call!(self, name, of(&b'S'), of(&rows), of(&columns), memory(&mut a), of(&rows.max(1)), out(&mut values), memory(&mut u), of(&rows.max(1)), memory(&mut vt), of(&k.max(1)), out(&mut space.work), of(&space.lens[0]), out(&mut whole), out(&mut info); 1);
+            } else {
+                call!(self, name, of(&b'S'), of(&rows), of(&columns), memory(&mut a), of(&rows.max(1)), out(&mut values), memory(&mut u), of(&rows.max(1)), memory(&mut vt), of(&k.max(1)), out(&mut space.work), of(&space.lens[0]), out(&mut real), out(&mut whole), out(&mut info); 1);
+            }
+            self.check(info[0], |info| MatrixError::NotConverged { info })?;
+            if is_query {
+                space = self.space(&space)?;
+            }
+        }
+        Ok(([u, vt], values))
+    }
+}

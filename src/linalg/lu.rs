@@ -1,0 +1,147 @@
+//! General square matrices.
+
+use ndarray::Ix2;
+use num_traits::{Float, Zero};
+
+use super::{
+    lapack::Field,
+    leader::{Leader, collect, collect_finite},
+};
+use crate::{GlobalArray, GlobalArray2, Number, algebra::VectorOrMatrix, calls::located, error::Result};
+
+/// The factors of a matrix with its rows interchanged, P a = L U.
+#[derive(Debug)]
+pub struct Lu<T: Field> {
+    /// U, and below its diagonal L without its ones.
+    factors: GlobalArray2<T>,
+    /// Row i was interchanged with row `pivots[i] - 1`, one after the other; on member 0.
+    pivots: Vec<i32>,
+    /// The largest column sum of magnitudes of the matrix, on member 0.
+    norm: T::Real,
+}
+
+/// # Linear systems
+impl<T: Field> GlobalArray<T, Ix2> {
+    /// The factors of a square matrix, with partial pivoting. Collective.
+    ///
+    /// # Errors
+    /// [`Error::Matrix`](crate::Error::Matrix): an exact zero on the diagonal of U, or an element that is not finite. A matrix that is nearly singular is no error: see
+    /// [`Lu::condition`]. The rest is as for [`eigh`](Self::eigh).
+    ///
+    /// # Examples
+    /// ```
+    /// use global_arrays::prelude::*;
+    /// # fn main() -> Result<(), Error> {
+    /// # if std::env::var_os("GA_BLAS").is_none() { return Ok(()) } // without a LAPACK
+    /// Launch::new().ranks(2).network("threads").run(|job| {
+    ///     let a = GlobalArray2::<f64>::from_fn(job, [3, 3], |(i, j)| if i == j { 4.0 } else { 1.0 })?;
+    ///     let b = GlobalArray1::<f64>::from_fn(job, [3], |_| 6.0)?;
+    ///     let x = a.lu()?.solve(&b)?;
+    ///     assert!(x.get(..)?.iter().all(|x| (x - 1.0).abs() < 1e-14));
+    ///     job.sync()
+    /// })
+    /// # }
+    /// ```
+    ///
+    /// # Source
+    /// GA: `GA_Lu_solve`, `GA_Solve`; LAPACK `dgetrf`.
+    #[doc(alias("GA_Lu_solve", "GA_Solve", "ga_lu_solve_seq"))]
+    #[track_caller]
+    pub fn lu(&self) -> Result<Lu<T>> {
+        located(move || {
+            let leader = Leader::of("lu", self)?;
+            let order = leader.order(self.shape())?;
+            let (mut factors, mut pivots, mut norm) = (None, Vec::new(), T::Real::zero());
+            leader.run(&[], |lapack| {
+                let mut a = collect_finite(self)?;
+                let sums =
+                    a.columns().into_iter().map(|column| column.iter().fold(T::Real::zero(), |sum, x| sum + x.magnitude()));
+                norm = sums.fold(T::Real::zero(), Float::max);
+                pivots = lapack.lu(&mut a)?;
+                factors = Some(a);
+                Ok(())
+            })?;
+            let factors = leader.spread(ndarray::Dim([order, order]), factors, &format!("LU of {}", self.name()))?;
+            Ok(Lu { factors, pivots, norm })
+        })
+    }
+}
+
+impl<T: Field> Lu<T> {
+    /// The solution of a x = b, for a vector or several right-hand sides as the columns of a matrix. Collective.
+    ///
+    /// # Errors
+    /// Another number of rows, or another group; an element of `b` that is not finite; the end of the job.
+    #[track_caller]
+    pub fn solve<D: VectorOrMatrix>(&self, b: &GlobalArray<T, D>) -> Result<GlobalArray<T, D>> {
+        located(move || {
+            let leader = Leader::of("solve", &self.factors)?;
+            leader.check_rows(self.factors.shape()[0], b)?;
+            let mut x = None;
+            leader.run(&[b.id()], |lapack| {
+                let (factors, mut all) = (collect(&self.factors)?, collect_finite(b)?);
+                lapack.solve_by_lu(&factors, &self.pivots, &mut all)?;
+                x = Some(all);
+                Ok(())
+            })?;
+            leader.spread(b.distribution().extents().clone(), x, "x")
+        })
+    }
+
+    /// The determinant, which may overflow, as a number of magnitude 1 and the logarithm of the magnitude: `sign * ln.exp()`. Collective.
+    ///
+    /// # Errors
+    /// The end of the job.
+    #[track_caller]
+    pub fn log_determinant(&self) -> Result<(T, T::Real)> {
+        located(move || {
+            let leader = Leader::of("log_determinant", &self.factors)?;
+            let (mut sign, mut ln) = ([T::ONE], [T::Real::zero()]);
+            leader.run(&[], |_| {
+                for (i, x) in collect(&self.factors)?.diag().iter().enumerate() {
+                    let magnitude = x.magnitude();
+                    ln[0] += magnitude.ln();
+                    let unit = *x / T::of_real(magnitude);
+                    sign[0] = if self.pivots[i] as usize == i + 1 { sign[0] * unit } else { T::ZERO - sign[0] * unit };
+                }
+                Ok(())
+            })?;
+            self.factors.group().broadcast(0, &mut sign)?;
+            self.factors.group().broadcast(0, &mut ln)?;
+            Ok((sign[0], ln[0]))
+        })
+    }
+
+    /// The determinant. Collective. It overflows easily; see [`log_determinant`](Self::log_determinant).
+    ///
+    /// # Errors
+    /// The end of the job.
+    #[track_caller]
+    pub fn determinant(&self) -> Result<T> {
+        located(move || self.log_determinant().map(|(sign, ln)| sign * T::of_real(ln.exp())))
+    }
+
+    /// An estimate of the condition ‖a‖ ‖a⁻¹‖ by the norms of the largest column sum; infinite for a matrix that is singular to working precision. Collective.
+    /// Relative errors of b and a reach the solution by up to this factor.
+    ///
+    /// # Errors
+    /// The end of the job.
+    ///
+    /// # Source
+    /// LAPACK `dgecon`.
+    #[track_caller]
+    pub fn condition(&self) -> Result<T::Real> {
+        located(move || {
+            let leader = Leader::of("condition", &self.factors)?;
+            let mut condition = [<T::Real as Number>::ONE];
+            leader.run(&[], |lapack| {
+                if !self.factors.is_empty() {
+                    condition[0] = lapack.reciprocal_condition(&collect(&self.factors)?, self.norm)?.recip();
+                }
+                Ok(())
+            })?;
+            self.factors.group().broadcast(0, &mut condition)?;
+            Ok(condition[0])
+        })
+    }
+}

@@ -1,0 +1,45 @@
+//! Eigenvalues, factors and solutions of linear systems.
+//!
+//! | call | returns |
+//! |---|---|
+//! | `h.eigh()`, `h.eigh_of(Spectrum::Lowest(k))` | eigenvalues and eigenvectors of a symmetric or Hermitian matrix |
+//! | `s.cholesky()` | a `Cholesky`: `solve`, `inverse`, `l`, and `eigh(&h)` for h x = λ s x |
+//! | `a.lu()` | an `Lu`: `solve`, `determinant`, `condition` |
+//! | `a.least_squares(&b)` | the x that minimizes ‖a x - b‖, by QR |
+//! | `a.svd()` | singular values and vectors |
+//!
+//! All are collective over the group of the matrix, and need the feature `blas` and a LAPACK on the machine: that in Intel MKL, FlexiBLAS or
+//! OpenBLAS, the library that `matmul` uses (`GA_BLAS`). Elements are `f32`, `f64` and their complex numbers; matrices have any distribution. Results
+//! that are arrays have the default distribution.
+//!
+//! # How
+//! Member 0 collects the matrix and calls LAPACK by as many threads as the members on its node have cores, while these sleep. So the matrix, with
+//! what LAPACK needs besides (for `eigh` twice the matrix), must fit the memory of one node. A process in which LAPACK had threads finds no deadlocks
+//! any more, as one with other threads of its own.
+//!
+//! # Errors
+//! A matrix that has no such factors is [`Error::Matrix`](crate::Error::Matrix) on all members, with a [`MatrixError`] that says where.
+
+// The public surface, which needs the feature, and the way to LAPACK.
+#[cfg(feature = "blas")]
+mod cholesky;
+#[cfg(feature = "blas")]
+mod eigen;
+#[cfg(feature = "blas")]
+mod lapack;
+#[cfg(feature = "blas")]
+mod leader;
+#[cfg(feature = "blas")]
+mod lu;
+#[cfg(feature = "blas")]
+mod rectangular;
+
+#[cfg(feature = "blas")]
+pub use self::{
+    cholesky::Cholesky,
+    eigen::Eigen,
+    lapack::{Field, Spectrum},
+    lu::Lu,
+    rectangular::Svd,
+};
+pub use crate::error::MatrixError;

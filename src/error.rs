@@ -277,7 +277,7 @@ pub enum MatrixError {
         order: usize,
     },
     /// A factor has a zero on its diagonal.
-    #[error("it is singular: the factor U has an exact zero at [{at}, {at}]")]
+    #[error("it is singular: the triangular factor has an exact zero at [{at}, {at}]")]
     Singular {
         /// Its row and column.
         at: usize,

@@ -9,7 +9,7 @@ use rand_pcg::Pcg64;
 
 /// Runs a body on one to three ranks, with memory that is mapped and with memory that is not, if the machine has a LAPACK.
 fn everywhere(body: impl Fn(&Job) -> Result<(), Error> + Sync) {
-    for network in ["threads", "threads:unmapped"] {
+    for network in ["threads", "threads:unmapped", "simulated:gemini"] {
         for ranks in 1..=3 {
             let run = Launch::new().ranks(ranks).network(network).run(|job| {
                 let one = GlobalArray2::<f64>::builder(job, [1, 1]).fill(1.0).create()?;

@@ -1,11 +1,11 @@
 //! Symmetric and Hermitian positive definite matrices.
 
-use ndarray::Ix2;
+use ndarray::{Ix2, s};
 
 use super::{
     eigen::{Eigen, eigh},
     lapack::{Field, Spectrum},
-    leader::{Leader, collect, collect_finite, collect_symmetric},
+    leader::{Leader, by_columns, collect, collect_finite, collect_symmetric, conjugate},
 };
 use crate::{GlobalArray, GlobalArray2, algebra::VectorOrMatrix, calls::located, error::Result};
 
@@ -32,13 +32,16 @@ impl<T: Field> GlobalArray<T, Ix2> {
             let leader = Leader::of("cholesky", self)?;
             let order = leader.order(self.shape())?;
             let mut l = None;
-            leader.run(&[], |lapack| {
-                let mut a = collect_symmetric(self)?;
-                lapack.cholesky(&mut a)?;
-                (1..order).for_each(|column| a.column_mut(column).slice_mut(ndarray::s![..column]).fill(T::ZERO));
-                l = Some(a);
-                Ok(())
-            })?;
+            leader.run(
+                &[],
+                || collect_symmetric(self),
+                |lapack, mut a| {
+                    lapack.cholesky(&mut a)?;
+                    a.rows_mut().into_iter().enumerate().for_each(|(i, mut row)| row.slice_mut(s![i + 1..]).fill(T::ZERO));
+                    l = Some(a);
+                    Ok(())
+                },
+            )?;
             Ok(Cholesky { l: leader.spread(ndarray::Dim([order, order]), l, &format!("L of {}", self.name()))? })
         })
     }
@@ -61,12 +64,17 @@ impl<T: Field> Cholesky<T> {
             let leader = Leader::of("solve", &self.l)?;
             leader.check_rows(self.l.shape()[0], b)?;
             let mut x = None;
-            leader.run(&[b.id()], |lapack| {
-                let (l, mut all) = (collect(&self.l)?, collect_finite(b)?);
-                lapack.solve_by_cholesky(&l, &mut all)?;
-                x = Some(all);
-                Ok(())
-            })?;
+            leader.run(
+                &[b.id()],
+                || Ok((collect(&self.l)?, by_columns(collect_finite(b)?))),
+                |lapack, (l, mut all)| {
+                    conjugate(&mut all);
+                    lapack.solve_by_cholesky(&l, &mut all)?;
+                    conjugate(&mut all);
+                    x = Some(all);
+                    Ok(())
+                },
+            )?;
             leader.spread(b.distribution().extents().clone(), x, "x")
         })
     }
@@ -84,15 +92,18 @@ impl<T: Field> Cholesky<T> {
         located(move || {
             let leader = Leader::of("inverse", &self.l)?;
             let mut inverse = None;
-            leader.run(&[], |lapack| {
-                let mut all = collect(&self.l)?;
-                lapack.inverse_by_cholesky(&mut all)?;
-                for column in 1..all.ncols() {
-                    (0..column).for_each(|row| all[[row, column]] = all[[column, row]].conj());
-                }
-                inverse = Some(all);
-                Ok(())
-            })?;
+            leader.run(
+                &[],
+                || Ok(collect(&self.l)?),
+                |lapack, mut all| {
+                    lapack.inverse_by_cholesky(&mut all)?;
+                    for column in 1..all.ncols() {
+                        (0..column).for_each(|row| all[[row, column]] = all[[column, row]].conj());
+                    }
+                    inverse = Some(all);
+                    Ok(())
+                },
+            )?;
             leader.spread(*self.l.distribution().extents(), inverse, "inverse")
         })
     }

@@ -3,8 +3,8 @@
 use ndarray::{Dim, Ix2};
 
 use super::{
-    lapack::{Failure, Field, Spectrum, Values},
-    leader::{Leader, collect, collect_symmetric},
+    lapack::{Field, Spectrum, Values},
+    leader::{Leader, collect, collect_symmetric, conjugate},
 };
 use crate::{
     GlobalArray, GlobalArray2, Number,
@@ -90,18 +90,18 @@ pub(super) fn eigh<T: Field>(
         }
     };
     let (mut values, mut vectors) = (Values::<T>::new(), None);
-    let found = leader.run(&call, |lapack| {
-        let mut a = collect_symmetric(h)?;
-        let l = factor.map(collect).transpose()?;
+    let read = || Ok((collect_symmetric(h)?, factor.map(collect).transpose()?));
+    let found = leader.run(&call, read, |lapack, (mut a, l)| {
         if let Some(l) = &l {
             lapack.reduce_by_cholesky(&mut a, l)?;
         }
         let (found, mut columns) = lapack.eigh(a, spectrum)?;
         if let Some(l) = &l {
-            lapack.solve_adjoint(l, &mut columns)?;
+            lapack.solve_upper(l, &mut columns)?;
         }
+        conjugate(&mut columns);
         (values, vectors) = (found, Some(columns));
-        Ok::<_, Failure>(values.len())
+        Ok(values.len())
     })?;
     values.resize(found, <T::Real as Number>::ONE);
     h.group().broadcast(0, &mut values)?;

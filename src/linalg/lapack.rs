@@ -1,5 +1,10 @@
 //! LAPACK, in the library that `matmul` uses, by its Fortran interface: all arguments by address, 32-bit integers, the lengths of texts behind the
-//! rest. Matrices are column by column. A routine that the library lacks is an error.
+//! rest. A routine that the library lacks is an error.
+//!
+//! # Rows and columns
+//! LAPACK knows matrices column by column, and members have theirs row by row. To it a square matrix a is therefore aᵀ, and no copy is made: the upper triangle
+//! that it sees is the lower one, and what it calls U of aᵀ = Uᴴ U is L of a = L Lᴴ. Where the matrix is Hermitian, aᵀ is its conjugate, and so are eigenvectors
+//! and solutions. A general one is factored as aᵀ, and solved transposed.
 //!
 //! # Source
 //! E. Anderson et al.: *LAPACK Users' Guide*, third edition, SIAM 1999.
@@ -222,7 +227,7 @@ impl Lapack {
         }
     }
 
-    /// Eigenvalues, and eigenvectors as columns, of the matrix of which this is the lower triangle.
+    /// Eigenvalues, and the conjugates of eigenvectors as columns.
     pub(super) fn eigh<T: Field>(&self, a: Array2<T>, spectrum: Spectrum) -> Result<(Values<T>, Array2<T>), Failure> {
         /// Beyond this order the workspace of divide and conquer is too long for 32-bit integers.
         const MOST: usize = 32_000;
@@ -241,16 +246,17 @@ impl Lapack {
         let (mut space, mut info) = (Space::<T>::asked(), [0]);
         for is_query in [true, false] {
             if T::IS_REAL {
-                call!(self, format!("{}syevd", T::LETTER), of(&b'V'), of(&b'L'), of(&n), memory(&mut a), of(&n), out(&mut values), out(&mut space.work), of(&space.lens[0]), out(&mut space.whole), of(&space.lens[2]), out(&mut info); 1, 1);
+                call!(self, format!("{}syevd", T::LETTER), of(&b'V'), of(&b'U'), of(&n), memory(&mut a), of(&n), out(&mut values), out(&mut space.work), of(&space.lens[0]), out(&mut space.whole), of(&space.lens[2]), out(&mut info); 1, 1);
             } else {
-                call!(self, format!("{}heevd", T::LETTER), of(&b'V'), of(&b'L'), of(&n), memory(&mut a), of(&n), out(&mut values), out(&mut space.work), of(&space.lens[0]), out(&mut space.real), of(&space.lens[1]), out(&mut space.whole), of(&space.lens[2]), out(&mut info); 1, 1);
+                call!(self, format!("{}heevd", T::LETTER), of(&b'V'), of(&b'U'), of(&n), memory(&mut a), of(&n), out(&mut values), out(&mut space.work), of(&space.lens[0]), out(&mut space.real), of(&space.lens[1]), out(&mut space.whole), of(&space.lens[2]), out(&mut info); 1, 1);
             }
             self.check(info[0], |info| MatrixError::NotConverged { info })?;
             if is_query {
                 space = self.space(&space)?;
             }
         }
-        Ok((values, a))
+        // Column by column.
+        Ok((values, a.reversed_axes()))
     }
 
     /// Relatively robust representations: less work for a part of the vectors.
@@ -269,9 +275,9 @@ impl Lapack {
         let (mut space, mut info) = (Space::<T>::asked(), [0]);
         for is_query in [true, false] {
             if T::IS_REAL {
-                call!(self, format!("{}syevr", T::LETTER), of(&b'V'), of(&range), of(&b'L'), of(&n), memory(&mut a), of(&n), of(&low), of(&high), of(&first), of(&last), of(&tolerance), out(&mut found), out(&mut values), memory(&mut vectors), of(&n), out(&mut support), out(&mut space.work), of(&space.lens[0]), out(&mut space.whole), of(&space.lens[2]), out(&mut info); 1, 1, 1);
+                call!(self, format!("{}syevr", T::LETTER), of(&b'V'), of(&range), of(&b'U'), of(&n), memory(&mut a), of(&n), of(&low), of(&high), of(&first), of(&last), of(&tolerance), out(&mut found), out(&mut values), memory(&mut vectors), of(&n), out(&mut support), out(&mut space.work), of(&space.lens[0]), out(&mut space.whole), of(&space.lens[2]), out(&mut info); 1, 1, 1);
             } else {
-                call!(self, format!("{}heevr", T::LETTER), of(&b'V'), of(&range), of(&b'L'), of(&n), memory(&mut a), of(&n), of(&low), of(&high), of(&first), of(&last), of(&tolerance), out(&mut found), out(&mut values), memory(&mut vectors), of(&n), out(&mut support), out(&mut space.work), of(&space.lens[0]), out(&mut space.real), of(&space.lens[1]), out(&mut space.whole), of(&space.lens[2]), out(&mut info); 1, 1, 1);
+                call!(self, format!("{}heevr", T::LETTER), of(&b'V'), of(&range), of(&b'U'), of(&n), memory(&mut a), of(&n), of(&low), of(&high), of(&first), of(&last), of(&tolerance), out(&mut found), out(&mut values), memory(&mut vectors), of(&n), out(&mut support), out(&mut space.work), of(&space.lens[0]), out(&mut space.real), of(&space.lens[1]), out(&mut space.whole), of(&space.lens[2]), out(&mut info); 1, 1, 1);
             }
             self.check(info[0], |info| MatrixError::NotConverged { info })?;
             if is_query {
@@ -283,24 +289,24 @@ impl Lapack {
         Ok((values, vectors.slice_move(s![.., ..found])))
     }
 
-    /// Overwrites the lower triangle with L, where the matrix is L Lᴴ.
+    /// Overwrites the lower triangle with L.
     pub(super) fn cholesky<T: Field>(&self, a: &mut Array2<T>) -> Result<(), Failure> {
         let (n, mut info) = (self.int(a.nrows())?, [0]);
-        call!(self, format!("{}potrf", T::LETTER), of(&b'L'), of(&n), memory(a), of(&n.max(1)), out(&mut info); 1);
+        call!(self, format!("{}potrf", T::LETTER), of(&b'U'), of(&n), memory(a), of(&n.max(1)), out(&mut info); 1);
         self.check(info[0], |order| MatrixError::NotPositive { order })
     }
 
-    /// Overwrites `b` with the solution of L Lᴴ x = b.
+    /// Overwrites conjugates of right-hand sides, column by column, with those of solutions.
     pub(super) fn solve_by_cholesky<T: Field>(&self, l: &Array2<T>, b: &mut Array2<T>) -> Result<(), Failure> {
         let (n, columns, mut info) = (self.int(l.nrows())?, self.int(b.ncols())?, [0]);
-        call!(self, format!("{}potrs", T::LETTER), of(&b'L'), of(&n), of(&columns), read(l), of(&n.max(1)), memory(b), of(&n.max(1)), out(&mut info); 1);
+        call!(self, format!("{}potrs", T::LETTER), of(&b'U'), of(&n), of(&columns), read(l), of(&n.max(1)), memory(b), of(&n.max(1)), out(&mut info); 1);
         self.check(info[0], |at| MatrixError::Singular { at: at - 1 })
     }
 
     /// Overwrites the lower triangle of L with that of the inverse of L Lᴴ.
     pub(super) fn inverse_by_cholesky<T: Field>(&self, l: &mut Array2<T>) -> Result<(), Failure> {
         let (n, mut info) = (self.int(l.nrows())?, [0]);
-        call!(self, format!("{}potri", T::LETTER), of(&b'L'), of(&n), memory(l), of(&n.max(1)), out(&mut info); 1);
+        call!(self, format!("{}potri", T::LETTER), of(&b'U'), of(&n), memory(l), of(&n.max(1)), out(&mut info); 1);
         self.check(info[0], |at| MatrixError::Singular { at: at - 1 })
     }
 
@@ -308,14 +314,14 @@ impl Lapack {
     pub(super) fn reduce_by_cholesky<T: Field>(&self, h: &mut Array2<T>, l: &Array2<T>) -> Result<(), Failure> {
         let (n, kind, mut info) = (self.int(l.nrows())?, 1, [0]);
         let name = format!("{}{}gst", T::LETTER, if T::IS_REAL { "sy" } else { "he" });
-        call!(self, name, of(&kind), of(&b'L'), of(&n), memory(h), of(&n.max(1)), read(l), of(&n.max(1)), out(&mut info); 1);
+        call!(self, name, of(&kind), of(&b'U'), of(&n), memory(h), of(&n.max(1)), read(l), of(&n.max(1)), out(&mut info); 1);
         self.check(info[0], |order| MatrixError::NotPositive { order })
     }
 
-    /// Overwrites `b` with L⁻ᴴ b.
-    pub(super) fn solve_adjoint<T: Field>(&self, l: &Array2<T>, b: &mut Array2<T>) -> Result<(), Failure> {
+    /// Overwrites conjugates of vectors, column by column, with those of L⁻ᴴ times these.
+    pub(super) fn solve_upper<T: Field>(&self, l: &Array2<T>, b: &mut Array2<T>) -> Result<(), Failure> {
         let (n, columns) = (self.int(l.nrows())?, self.int(b.ncols())?);
-        call!(self, format!("{}trsm", T::LETTER), of(&b'L'), of(&b'L'), of(&b'C'), of(&b'N'), of(&n), of(&columns), of(&T::ONE), read(l), of(&n.max(1)), memory(b), of(&n.max(1)); 1, 1, 1, 1);
+        call!(self, format!("{}trsm", T::LETTER), of(&b'L'), of(&b'U'), of(&b'N'), of(&b'N'), of(&n), of(&columns), of(&T::ONE), read(l), of(&n.max(1)), memory(b), of(&n.max(1)); 1, 1, 1, 1);
         Ok(())
     }
 
@@ -328,10 +334,10 @@ impl Lapack {
         Ok(pivots)
     }
 
-    /// Overwrites `b` with the solution of a x = b.
+    /// Overwrites `b`, column by column, with the solution of a x = b.
     pub(super) fn solve_by_lu<T: Field>(&self, factors: &Array2<T>, pivots: &[c_int], b: &mut Array2<T>) -> Result<(), Failure> {
         let (n, columns, mut info) = (self.int(factors.nrows())?, self.int(b.ncols())?, [0]);
-        call!(self, format!("{}getrs", T::LETTER), of(&b'N'), of(&n), of(&columns), read(factors), of(&n.max(1)), all(pivots), memory(b), of(&n.max(1)), out(&mut info); 1);
+        call!(self, format!("{}getrs", T::LETTER), of(&b'T'), of(&n), of(&columns), read(factors), of(&n.max(1)), all(pivots), memory(b), of(&n.max(1)), out(&mut info); 1);
         self.check(info[0], |at| MatrixError::Singular { at: at - 1 })
     }
 
@@ -341,12 +347,12 @@ impl Lapack {
         let (n, mut info, mut found) = (self.int(order)?, [0], [T::Real::zero()]);
         let (mut work, mut real, mut whole) = (vec![T::ZERO; 4 * order], vec![T::Real::zero(); 2 * order], vec![0; order]);
         let rest = if T::IS_REAL { out(&mut whole) } else { out(&mut real) };
-        call!(self, format!("{}gecon", T::LETTER), of(&b'1'), of(&n), read(factors), of(&n.max(1)), of(&norm), out(&mut found), out(&mut work), rest, out(&mut info); 1);
+        call!(self, format!("{}gecon", T::LETTER), of(&b'I'), of(&n), read(factors), of(&n.max(1)), of(&norm), out(&mut found), out(&mut work), rest, out(&mut info); 1);
         self.check(info[0], |info| MatrixError::NotConverged { info })?;
         Ok(found[0])
     }
 
-    /// Overwrites the first rows of `b` with the x that minimizes ‖a x - b‖, for a matrix with at least as many rows as columns.
+    /// Overwrites the first rows of `b` with the x that minimizes ‖a x - b‖, for a matrix with at least as many rows as columns; both column by column.
     pub(super) fn least_squares<T: Field>(&self, a: &mut Array2<T>, b: &mut Array2<T>) -> Result<(), Failure> {
         let [rows, columns, right] = [self.int(a.nrows())?, self.int(a.ncols())?, self.int(b.ncols())?];
         let (mut space, mut info) = (Space::<T>::asked(), [0]);
@@ -360,7 +366,7 @@ impl Lapack {
         Ok(())
     }
 
-    /// U and Vᴴ, with as many columns and rows as there are singular values, and these from the largest on.
+    /// Of a matrix column by column: U and Vᴴ, with as many columns and rows as there are singular values, and these from the largest on.
     pub(super) fn svd<T: Field>(&self, mut a: Array2<T>) -> Result<([Array2<T>; 2], Values<T>), Failure> {
         let (height, width) = a.dim();
         let few = height.min(width);

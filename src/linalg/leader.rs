@@ -1,6 +1,7 @@
 //! Member 0 computes by all cores of its node, while the others sleep; what it finds, or what is wrong with the matrix, comes to all.
 
-use ndarray::{Array2, ArrayView, ArrayViewMut, Dimension, Ix2, ShapeBuilder};
+use ndarray::{Array2, ArrayView, ArrayViewMut, Axis, Dimension, Ix2, ShapeBuilder, s};
+use num_traits::{Float, Zero};
 
 use super::lapack::{Failure, Field, Lapack};
 use crate::{
@@ -10,6 +11,9 @@ use crate::{
     portable::Portable,
     sync::{Group, Op, call::Doing, fingerprint, text_fingerprint},
 };
+
+/// Elements along an edge of a tile of which two fit the first cache.
+const TILE: usize = 32;
 
 /// A collective on the matrix of this name.
 pub(super) struct Leader<'a> {
@@ -25,16 +29,17 @@ impl<'a> Leader<'a> {
         Ok(Leader { group: matrix.group(), operation, name: matrix.name(), id: matrix.id() })
     }
 
-    /// Waits for all members and what they put; member 0 works. Members compare `call`.
-    pub(super) fn run<R: Portable + Send>(
+    /// Waits for all members and what they put; member 0 reads, then works. Members compare `call`.
+    pub(super) fn run<M: Send, R: Portable + Send>(
         &self,
         call: &[u64],
-        work: impl FnOnce(&Lapack) -> Result<R, Failure> + Send,
+        read: impl FnOnce() -> Result<M, Failure>,
+        work: impl FnOnce(&Lapack, M) -> Result<R, Failure> + Send,
     ) -> Result<R> {
         let _doing = Doing::new(self.group, self.operation, (self.id, self.name));
         self.group.settle(Op::Algebra, fingerprint(&[&[text_fingerprint(self.operation), self.id], call].concat()))?;
         let cores = self.cores()?;
-        let found = self.group.from_member(0, || match Lapack::load(self.operation)?.on_cores(&cores, work)? {
+        let found = self.group.from_member(0, || match self.lead(&cores, read, work) {
             Ok(found) => Ok((Some(found), None)),
             Err(Failure::Matrix(error)) => Ok((None, Some(error))),
             Err(Failure::Other(error)) => Err(error),
@@ -47,6 +52,17 @@ impl<'a> Leader<'a> {
                 source: error.unwrap_or(MatrixError::NotConverged { info: 0 }),
             }),
         }
+    }
+
+    fn lead<M: Send, R: Send>(
+        &self,
+        cores: &[usize],
+        read: impl FnOnce() -> Result<M, Failure>,
+        work: impl FnOnce(&Lapack, M) -> Result<R, Failure> + Send,
+    ) -> Result<R, Failure> {
+        let lapack = Lapack::load(self.operation)?;
+        let matrices = read()?;
+        lapack.on_cores(cores, |lapack| work(lapack, matrices))?
     }
 
     /// The cores of the members on the node of member 0, there.
@@ -68,8 +84,10 @@ impl<'a> Leader<'a> {
     ) -> Result<GlobalArray<T, D>> {
         let array = GlobalArray::builder(self.group, shape.clone()).name(name).create()?;
         if let Some(elements) = elements.filter(|elements| !elements.is_empty()) {
+            // Row by row, or column by column.
+            let shape = shape.set_f(!elements.is_standard_layout());
             let elements = elements.as_slice_memory_order().unwrap_or_default();
-            array.put(.., ArrayView::from_shape(shape.f(), elements).map_err(Error::other)?)?;
+            array.put(.., ArrayView::from_shape(shape, elements).map_err(Error::other)?)?;
         }
         self.group.settle(Op::Algebra, array.id())?;
         Ok(array)
@@ -102,14 +120,13 @@ impl<'a> Leader<'a> {
     }
 }
 
-/// All elements, column by column; a vector is one column.
+/// All elements, as they lie in a new array: row by row.
 pub(super) fn collect<T: Field, D: Dimension>(array: &GlobalArray<T, D>) -> Result<Array2<T>> {
     let shape = array.shape();
-    let [rows, columns] = [shape[0], shape.get(1).copied().unwrap_or(1)];
-    let mut all = Array2::zeros((rows, columns).f());
-    if let Some(elements) = all.as_slice_memory_order_mut() {
+    let mut all = Array2::zeros((shape[0], shape.get(1).copied().unwrap_or(1)));
+    if let Some(elements) = all.as_slice_mut() {
         let extents = array.distribution().extents().clone();
-        array.get_into(.., ArrayViewMut::from_shape(extents.f(), elements).map_err(Error::other)?)?;
+        array.get_into(.., ArrayViewMut::from_shape(extents, elements).map_err(Error::other)?)?;
     }
     Ok(all)
 }
@@ -119,8 +136,8 @@ pub(super) fn collect_finite<T: Field, D: Dimension>(array: &GlobalArray<T, D>) 
     let all = collect(array)?;
     // NaN and infinity are what zero times them does not make zero.
     let is_wrong = |x: &T| x.scaled(T::ZERO) != T::ZERO;
-    match all.as_slice_memory_order().unwrap_or_default().iter().position(is_wrong) {
-        Some(at) => Err(MatrixError::NotFinite { row: at % all.nrows(), column: at / all.nrows() }.into()),
+    match all.as_slice().unwrap_or_default().iter().position(is_wrong) {
+        Some(at) => Err(MatrixError::NotFinite { row: at / all.ncols(), column: at % all.ncols() }.into()),
         None => Ok(all),
     }
 }
@@ -128,22 +145,31 @@ pub(super) fn collect_finite<T: Field, D: Dimension>(array: &GlobalArray<T, D>) 
 /// All elements of a symmetric or Hermitian matrix.
 pub(super) fn collect_symmetric<T: Field>(array: &GlobalArray<T, Ix2>) -> Result<Array2<T>, Failure> {
     let all = collect_finite(array)?;
-    let zero = <T::Real as num_traits::Zero>::zero();
-    let largest = all.iter().fold(zero, |largest, x| num_traits::Float::max(largest, x.magnitude()));
-    let tolerance = largest * num_traits::Float::sqrt(<T::Real as num_traits::Float>::epsilon());
-    // Square tiles, so that both triangles are read along their columns.
-    const TILE: usize = 64;
-    let n = all.nrows();
-    for first_column in (0..n).step_by(TILE) {
-        for first_row in (first_column..n).step_by(TILE) {
-            for column in first_column..n.min(first_column + TILE) {
-                for row in first_row.max(column)..n.min(first_row + TILE) {
-                    if (all[[row, column]] - all[[column, row]].conj()).magnitude() > tolerance {
-                        return Err(MatrixError::NotSymmetric { row, column }.into());
-                    }
-                }
+    let largest = all.iter().fold(T::Real::zero(), |largest, x| largest.max(x.magnitude()));
+    let tolerance = largest * T::Real::epsilon().sqrt();
+    for (i, rows) in all.axis_chunks_iter(Axis(0), TILE).enumerate() {
+        for (j, lower) in rows.axis_chunks_iter(Axis(1), TILE).enumerate().take(i + 1) {
+            // A copy of the tile above the diagonal, so that both are read along their rows.
+            let upper = all.slice(s![j * TILE..j * TILE + lower.ncols(), i * TILE..i * TILE + lower.nrows()]).reversed_axes();
+            let upper = upper.as_standard_layout();
+            let is_wrong = |(x, y): (&T, &T)| (*x - y.conj()).magnitude() > tolerance;
+            if lower.iter().zip(&upper).any(is_wrong) {
+                let at = lower.iter().zip(&upper).position(is_wrong).unwrap_or_default();
+                let (row, column) = (i * TILE + at / lower.ncols(), j * TILE + at % lower.ncols());
+                return Err(MatrixError::NotSymmetric { row: row.max(column), column: row.min(column) }.into());
             }
         }
     }
     Ok(all)
+}
+
+pub(super) fn conjugate<T: Field>(matrix: &mut Array2<T>) {
+    if !T::IS_REAL {
+        matrix.mapv_inplace(T::conj);
+    }
+}
+
+/// The same matrix column by column, as LAPACK wants it.
+pub(super) fn by_columns<T: Field>(matrix: Array2<T>) -> Array2<T> {
+    matrix.reversed_axes().as_standard_layout().into_owned().reversed_axes()
 }

@@ -5,16 +5,16 @@ use num_traits::{Float, Zero};
 
 use super::{
     lapack::Field,
-    leader::{Leader, collect, collect_finite},
+    leader::{Leader, by_columns, collect, collect_finite},
 };
 use crate::{GlobalArray, GlobalArray2, Number, algebra::VectorOrMatrix, calls::located, error::Result};
 
-/// The factors of a matrix with its rows interchanged, P a = L U.
+/// The factors of a matrix with its columns interchanged, a P = L U.
 #[derive(Debug)]
 pub struct Lu<T: Field> {
-    /// U, and below its diagonal L without its ones.
+    /// L, and above its diagonal U without its ones.
     factors: GlobalArray2<T>,
-    /// Row i was interchanged with row `pivots[i] - 1`, one after the other; on member 0.
+    /// Column i was interchanged with row `pivots[i] - 1`, one after the other; on member 0.
     pivots: Vec<i32>,
     /// The largest column sum of magnitudes of the matrix, on member 0.
     norm: T::Real,
@@ -52,15 +52,18 @@ impl<T: Field> GlobalArray<T, Ix2> {
             let leader = Leader::of("lu", self)?;
             let order = leader.order(self.shape())?;
             let (mut factors, mut pivots, mut norm) = (None, Vec::new(), T::Real::zero());
-            leader.run(&[], |lapack| {
-                let mut a = collect_finite(self)?;
-                let sums =
-                    a.columns().into_iter().map(|column| column.iter().fold(T::Real::zero(), |sum, x| sum + x.magnitude()));
-                norm = sums.fold(T::Real::zero(), Float::max);
-                pivots = lapack.lu(&mut a)?;
-                factors = Some(a);
-                Ok(())
-            })?;
+            leader.run(
+                &[],
+                || collect_finite(self),
+                |lapack, mut a| {
+                    let mut sums = vec![T::Real::zero(); order];
+                    a.rows().into_iter().for_each(|row| sums.iter_mut().zip(row).for_each(|(sum, x)| *sum += x.magnitude()));
+                    norm = sums.into_iter().fold(T::Real::zero(), Float::max);
+                    pivots = lapack.lu(&mut a)?;
+                    factors = Some(a);
+                    Ok(())
+                },
+            )?;
             let factors = leader.spread(ndarray::Dim([order, order]), factors, &format!("LU of {}", self.name()))?;
             Ok(Lu { factors, pivots, norm })
         })
@@ -78,12 +81,15 @@ impl<T: Field> Lu<T> {
             let leader = Leader::of("solve", &self.factors)?;
             leader.check_rows(self.factors.shape()[0], b)?;
             let mut x = None;
-            leader.run(&[b.id()], |lapack| {
-                let (factors, mut all) = (collect(&self.factors)?, collect_finite(b)?);
-                lapack.solve_by_lu(&factors, &self.pivots, &mut all)?;
-                x = Some(all);
-                Ok(())
-            })?;
+            leader.run(
+                &[b.id()],
+                || Ok((collect(&self.factors)?, by_columns(collect_finite(b)?))),
+                |lapack, (factors, mut all)| {
+                    lapack.solve_by_lu(&factors, &self.pivots, &mut all)?;
+                    x = Some(all);
+                    Ok(())
+                },
+            )?;
             leader.spread(b.distribution().extents().clone(), x, "x")
         })
     }
@@ -97,15 +103,19 @@ impl<T: Field> Lu<T> {
         located(move || {
             let leader = Leader::of("log_determinant", &self.factors)?;
             let (mut sign, mut ln) = ([T::ONE], [T::Real::zero()]);
-            leader.run(&[], |_| {
-                for (i, x) in collect(&self.factors)?.diag().iter().enumerate() {
-                    let magnitude = x.magnitude();
-                    ln[0] += magnitude.ln();
-                    let unit = *x / T::of_real(magnitude);
-                    sign[0] = if self.pivots[i] as usize == i + 1 { sign[0] * unit } else { T::ZERO - sign[0] * unit };
-                }
-                Ok(())
-            })?;
+            leader.run(
+                &[],
+                || Ok(collect(&self.factors)?),
+                |_, factors| {
+                    for (i, x) in factors.diag().iter().enumerate() {
+                        let magnitude = x.magnitude();
+                        ln[0] += magnitude.ln();
+                        let unit = *x / T::of_real(magnitude);
+                        sign[0] = if self.pivots[i] as usize == i + 1 { sign[0] * unit } else { T::ZERO - sign[0] * unit };
+                    }
+                    Ok(())
+                },
+            )?;
             self.factors.group().broadcast(0, &mut sign)?;
             self.factors.group().broadcast(0, &mut ln)?;
             Ok((sign[0], ln[0]))
@@ -134,12 +144,16 @@ impl<T: Field> Lu<T> {
         located(move || {
             let leader = Leader::of("condition", &self.factors)?;
             let mut condition = [<T::Real as Number>::ONE];
-            leader.run(&[], |lapack| {
-                if !self.factors.is_empty() {
-                    condition[0] = lapack.reciprocal_condition(&collect(&self.factors)?, self.norm)?.recip();
-                }
-                Ok(())
-            })?;
+            leader.run(
+                &[],
+                || Ok(collect(&self.factors)?),
+                |lapack, factors| {
+                    if !factors.is_empty() {
+                        condition[0] = lapack.reciprocal_condition(&factors, self.norm)?.recip();
+                    }
+                    Ok(())
+                },
+            )?;
             self.factors.group().broadcast(0, &mut condition)?;
             Ok(condition[0])
         })

@@ -4,7 +4,7 @@ use ndarray::{Ix2, s};
 
 use super::{
     lapack::{Field, Values},
-    leader::{Leader, collect_finite},
+    leader::{Leader, by_columns, collect_finite},
 };
 use crate::{GlobalArray, GlobalArray2, Number, algebra::VectorOrMatrix, calls::located, error::Result};
 
@@ -43,15 +43,18 @@ impl<T: Field> GlobalArray<T, Ix2> {
             }
             leader.check_rows(rows, b)?;
             let mut x = None;
-            leader.run(&[b.id()], |lapack| {
-                let (mut a, mut all) = (collect_finite(self)?, collect_finite(b)?);
-                if !a.is_empty() && !all.is_empty() {
-                    lapack.least_squares(&mut a, &mut all)?;
-                }
-                // The rest of each column is what is left of b. A copy, so that the columns follow each other.
-                x = Some(all.slice(s![..columns, ..]).reversed_axes().as_standard_layout().into_owned().reversed_axes());
-                Ok(())
-            })?;
+            leader.run(
+                &[b.id()],
+                || Ok((by_columns(collect_finite(self)?), by_columns(collect_finite(b)?))),
+                |lapack, (mut a, mut all)| {
+                    if !a.is_empty() && !all.is_empty() {
+                        lapack.least_squares(&mut a, &mut all)?;
+                    }
+                    // The rest of each column is what is left of b. A copy, so that the columns follow each other.
+                    x = Some(by_columns(all.slice_move(s![..columns, ..])));
+                    Ok(())
+                },
+            )?;
             let mut shape = b.distribution().extents().clone();
             shape.slice_mut()[0] = columns;
             leader.spread(shape, x, "x")
@@ -72,14 +75,17 @@ impl<T: Field> GlobalArray<T, Ix2> {
             let [rows, columns] = [self.shape()[0], self.shape()[1]];
             let few = rows.min(columns);
             let (mut values, mut vectors) = (Values::<T>::new(), (None, None));
-            leader.run(&[], |lapack| {
-                let a = collect_finite(self)?;
-                if !a.is_empty() {
-                    let ([u, vt], found) = lapack.svd(a)?;
-                    (values, vectors) = (found, (Some(u), Some(vt)));
-                }
-                Ok(())
-            })?;
+            leader.run(
+                &[],
+                || collect_finite(self).map(by_columns),
+                |lapack, a| {
+                    if !a.is_empty() {
+                        let ([u, vt], found) = lapack.svd(a)?;
+                        (values, vectors) = (found, (Some(u), Some(vt)));
+                    }
+                    Ok(())
+                },
+            )?;
             values.resize(few, <T::Real as Number>::ONE);
             self.group().broadcast(0, &mut values)?;
             let u = leader.spread(ndarray::Dim([rows, few]), vectors.0, &format!("U of {}", self.name()))?;

@@ -8,6 +8,7 @@ use crate::{
     GlobalArray,
     comm::kit::cores,
     error::{Error, MatrixError, Result},
+    memory::limits::available,
     portable::Portable,
     sync::{Group, Op, call::Doing, fingerprint, text_fingerprint},
 };
@@ -21,12 +22,15 @@ pub(super) struct Leader<'a> {
     operation: &'static str,
     name: &'a str,
     id: u64,
+    /// What member 0 needs at most: the matrix, and a workspace of twice its size.
+    bytes: u64,
 }
 
 impl<'a> Leader<'a> {
     pub(super) fn of<T: Field, D: Dimension>(operation: &'static str, matrix: &'a GlobalArray<T, D>) -> Result<Self> {
         matrix.check_sound(operation)?;
-        Ok(Leader { group: matrix.group(), operation, name: matrix.name(), id: matrix.id() })
+        let bytes = 3 * (matrix.len() * size_of::<T>()) as u64;
+        Ok(Leader { group: matrix.group(), operation, name: matrix.name(), id: matrix.id(), bytes })
     }
 
     /// Waits for all members and what they put; member 0 reads, then works. Members compare `call`.
@@ -61,6 +65,17 @@ impl<'a> Leader<'a> {
         work: impl FnOnce(&Lapack, M) -> Result<R, Failure> + Send,
     ) -> Result<R, Failure> {
         let lapack = Lapack::load(self.operation)?;
+        let left = available();
+        if self.bytes > left.bytes {
+            return Err(Failure::Other(Error::OutOfMemory {
+                what: format!("{} of array \"{}\" on member 0", self.operation, self.name),
+                asked: self.bytes,
+                available: left.bytes,
+                limit: left.limit.to_string(),
+                machine: self.group.node_of(0),
+                operation: self.operation.into(),
+            }));
+        }
         let matrices = read()?;
         lapack.on_cores(cores, |lapack| work(lapack, matrices))?
     }

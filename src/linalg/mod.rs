@@ -10,7 +10,7 @@
 //!
 //! All are collective over the group of the matrix, and need the feature `blas` and a LAPACK on the machine: that in Intel MKL, FlexiBLAS or
 //! OpenBLAS, the library that `matmul` uses (`GA_BLAS`). Elements are `f32`, `f64` and their complex numbers; matrices have any distribution. Results
-//! that are arrays have the default distribution.
+//! that are arrays have the default distribution. Over a simulated network LAPACK takes no virtual time.
 //!
 //! # How
 //! Member 0 collects the matrix and calls LAPACK by as many threads as the members on its node have cores, while these sleep. So the matrix, with

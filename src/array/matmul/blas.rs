@@ -153,6 +153,7 @@ impl Blas {
         const STACK: usize = 64 << 20;
         static TURN: Mutex<()> = Mutex::new(());
         let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+        let _alone = self.turn.as_ref().map(|turn| turn.lock().unwrap_or_else(PoisonError::into_inner));
         let confined = || {
             // A refusal costs threads only.
             let _ = cores::confine(cores);

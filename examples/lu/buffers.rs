@@ -155,25 +155,33 @@ fn copy_columns(from: ArrayView2<'_, f64>, to: &mut [f64]) {
 
 /// Pivot rows, exchanged along each process column: all get the rows of U before their solve, each gets the rows that end with it.
 ///
-/// A message has both. Nobody waits for a free slot: it is used again two exchanges on, and in between this rank has got something from each other
-/// one, which that one sent after it had read the slot.
+/// A dissemination, as in [`Column`](crate::column::Column): in round r each member sends the member 2^r places back the rows of U that come from
+/// the 2^r members from itself on. The rows that the owner of the block row displaces go the same way: one that ends d places
+/// back moves in the rounds of the bits of d. So P process rows take log2 P messages a step, and each row of U arrives once. All know from the pivots
+/// what a message has.
+///
+/// Nobody waits for a free slot: an exchange ends when something has come of every member, and that was sent after the member had ended the
+/// exchange before.
 pub(crate) struct RowBuffers {
     rows: Axis,
-    /// To and from the other process rows.
+    /// One for each round.
     outlets: Vec<Outlet<f64>>,
     inlets: Vec<Inlet<f64>>,
+    /// The rows of one step: those of U from the top, then those that are displaced.
+    moving: Vec<f64>,
     skips: bool,
 }
 
 impl RowBuffers {
     pub(crate) fn new(job: &Job, rows: Axis, columns: Axis) -> Result<Self, Error> {
-        let most = 2 * rows.block * Axis { me: 0, ..columns }.local_extent();
-        let others = || (0..rows.processes).filter(|&row| row != rows.me).map(|row| row * columns.processes + columns.me);
+        let (size, most) = (rows.processes, 2 * rows.block * Axis { me: 0, ..columns }.local_extent());
+        let rank = |member: usize| member % size * columns.processes + columns.me;
+        let rounds = || (0..).map(|round| (round, 1 << round)).take_while(|&(_, here)| here < size);
         let (outlets, inlets) = Channels::new(job).hollow().open(
-            others().map(|rank| to(rank, 0, most)).collect::<Vec<_>>(),
-            others().map(|rank| from(rank, 0)).collect::<Vec<_>>(),
+            rounds().map(|(round, here)| to(rank(rows.me + size - here), round, most)).collect::<Vec<_>>(),
+            rounds().map(|(round, here)| from(rank(rows.me + here), round)).collect::<Vec<_>>(),
         )?;
-        Ok(RowBuffers { rows, outlets, inlets, skips: job.simulation().skips() })
+        Ok(RowBuffers { rows, outlets, inlets, moving: Vec::new(), skips: job.simulation().skips() })
     }
 
     /// Moves the rows of one step for the own `columns` right of the panel; returns the rows that end in the block row, unless nothing is
@@ -184,54 +192,52 @@ impl RowBuffers {
         columns: &mut ArrayViewMut2<'_, f64>,
     ) -> Result<Option<Array2<f64>>, Error> {
         let (rows, count, skips) = (self.rows, columns.ncols(), self.skips);
-        let (me, owner, width) = (rows.me, rows.owner(moves.first), moves.into_top.len());
-        // The places in the block row that each process row fills, in their order.
-        let mut fills = vec![Vec::new(); rows.processes];
-        moves.into_top.iter().enumerate().for_each(|(i, &row)| fills[rows.owner(row)].push(i));
-        // The rows that the block row's owner displaces to each process row, and where they end.
-        let displaced = |place: usize| moves.out_of_top.iter().copied().filter(move |&(_, end)| rows.owner(end) == place);
-        let others = || (0..rows.processes).filter(|&place| place != me);
-        for (out, other) in self.outlets.iter_mut().zip(others()) {
-            let mut leaving: Vec<usize> = fills[me].iter().map(|&i| rows.first_local(moves.into_top[i])).collect();
-            if owner == me {
-                leaving.extend(displaced(other).map(|(row, _)| rows.first_local(row)));
+        let (size, me, owner, width) = (rows.processes, rows.me, rows.owner(moves.first), moves.into_top.len());
+        // How many places back from one member another is.
+        let back = |from: usize, to: usize| (from + size - to) % size;
+        // The rows that a member sends in a round, as places in `moving`.
+        let sent = |member: usize, round: usize| {
+            let here = 1 << round;
+            let most = here.min(size - here);
+            let of_u = (0..width).filter(move |&i| back(rows.owner(moves.into_top[i]), member) < most);
+            let displaced = moves.out_of_top.iter().enumerate().filter(move |(_, (_, end))| {
+                let places = back(owner, rows.owner(*end));
+                places & here != 0 && places % here == back(owner, member)
+            });
+            of_u.chain(displaced.map(move |(i, _)| width + i))
+        };
+        let place = |i: usize| i * count..(i + 1) * count;
+        if !skips {
+            self.moving.resize(place(width + moves.out_of_top.len()).start, 0.0);
+            for (i, row) in moves.into_top.iter().chain(moves.out_of_top.iter().map(|(row, _)| row)).enumerate() {
+                if rows.mine(*row) {
+                    let own = columns.row(rows.first_local(*row));
+                    self.moving[place(i)].iter_mut().zip(own).for_each(|(to, &from)| *to = from);
+                }
             }
-            out.fill(leaving.len() * count, |slot| {
+        }
+        for (round, (out, inlet)) in self.outlets.iter_mut().zip(&mut self.inlets).enumerate() {
+            let moving = &mut self.moving;
+            out.fill(sent(me, round).count() * count, |slot| {
                 if !skips && count > 0 {
-                    for (to, row) in slot.chunks_exact_mut(count).zip(leaving) {
-                        to.iter_mut().zip(columns.row(row)).for_each(|(to, &from)| *to = from);
-                    }
+                    slot.chunks_exact_mut(count).zip(sent(me, round)).for_each(|(to, i)| to.copy_from_slice(&moving[place(i)]));
                 }
             })?;
-        }
-        let mut upper = Array2::zeros((width, if skips { 0 } else { count }).f());
-        if !skips {
-            for &i in &fills[me] {
-                upper.row_mut(i).assign(&columns.row(rows.first_local(moves.into_top[i])));
-            }
-        }
-        // Own rows that end with this rank: from the own block row at once, else by message below.
-        if owner == me && !skips {
-            for (row, end) in displaced(me) {
-                let values = columns.row(rows.first_local(row)).to_owned();
-                columns.row_mut(rows.first_local(end)).assign(&values);
-            }
-        }
-        for (inlet, other) in self.inlets.iter_mut().zip(others()) {
             let arrived = inlet.wait()?;
-            if skips || count == 0 {
-                continue;
-            }
-            let mut sent = arrived.chunks_exact(count).map(ndarray::ArrayView1::from);
-            for (&i, row) in fills[other].iter().zip(sent.by_ref()) {
-                upper.row_mut(i).assign(&row);
-            }
-            if other == owner {
-                for ((_, end), row) in displaced(me).zip(sent) {
-                    columns.row_mut(rows.first_local(end)).assign(&row);
-                }
+            if !skips && count > 0 {
+                let sent = sent((me + (1 << round)) % size, round);
+                arrived.chunks_exact(count).zip(sent).for_each(|(from, i)| moving[place(i)].copy_from_slice(from));
             }
         }
-        Ok((!skips).then_some(upper))
+        if skips {
+            return Ok(None);
+        }
+        let row = |i: usize| ndarray::ArrayView1::from(&self.moving[place(i)]);
+        let mut upper = Array2::zeros((width, count).f());
+        upper.rows_mut().into_iter().enumerate().for_each(|(i, mut to)| to.assign(&row(i)));
+        for (i, &(_, end)) in moves.out_of_top.iter().enumerate().filter(|(_, (_, end))| rows.mine(*end)) {
+            columns.row_mut(rows.first_local(end)).assign(&row(width + i));
+        }
+        Ok(Some(upper))
     }
 }

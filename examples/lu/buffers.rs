@@ -155,18 +155,16 @@ fn copy_columns(from: ArrayView2<'_, f64>, to: &mut [f64]) {
 
 /// Pivot rows, exchanged along each process column: all get the rows of U before their solve, each gets the rows that end with it.
 ///
-/// A dissemination, as in [`Column`](crate::column::Column): in round r each member sends the member 2^r places back the rows of U that come from
-/// the 2^r members from itself on. The rows that the owner of the block row displaces go the same way: one that ends d places
-/// back moves in the rounds of the bits of d. So P process rows take log2 P messages a step, and each row of U arrives once. All know from the pivots
-/// what a message has.
+/// A message goes 2^r places back, in rounds of falling r. A row that ends d places back moves in the rounds of the bits of d; one of U
+/// goes to all and leaves a copy on its way. So P process rows take log2 P messages a step, each row of U arrives once, and the longest
+/// messages go to neighbors. All know from the pivots what a message has.
 ///
 /// Nobody waits for a free slot: an exchange ends when something has come of every member, and that was sent after the member had ended the
 /// exchange before.
 pub(crate) struct RowBuffers {
     rows: Axis,
-    /// One for each round.
-    outlets: Vec<Outlet<f64>>,
-    inlets: Vec<Inlet<f64>>,
+    /// The places that the messages of each round go, and its ends.
+    rounds: Vec<(usize, Outlet<f64>, Inlet<f64>)>,
     /// The rows of one step: those of U from the top, then those that are displaced.
     moving: Vec<f64>,
     skips: bool,
@@ -176,12 +174,13 @@ impl RowBuffers {
     pub(crate) fn new(job: &Job, rows: Axis, columns: Axis) -> Result<Self, Error> {
         let (size, most) = (rows.processes, 2 * rows.block * Axis { me: 0, ..columns }.local_extent());
         let rank = |member: usize| member % size * columns.processes + columns.me;
-        let rounds = || (0..).map(|round| (round, 1 << round)).take_while(|&(_, here)| here < size);
+        let steps: Vec<usize> = (0..size.next_power_of_two().ilog2()).rev().map(|round| 1 << round).collect();
         let (outlets, inlets) = Channels::new(job).hollow().open(
-            rounds().map(|(round, here)| to(rank(rows.me + size - here), round, most)).collect::<Vec<_>>(),
-            rounds().map(|(round, here)| from(rank(rows.me + here), round)).collect::<Vec<_>>(),
+            steps.iter().map(|&step| to(rank(rows.me + size - step), step as u64, most)).collect::<Vec<_>>(),
+            steps.iter().map(|&step| from(rank(rows.me + step), step as u64)).collect::<Vec<_>>(),
         )?;
-        Ok(RowBuffers { rows, outlets, inlets, moving: Vec::new(), skips: job.simulation().skips() })
+        let rounds = steps.into_iter().zip(outlets).zip(inlets).map(|((step, outlet), inlet)| (step, outlet, inlet)).collect();
+        Ok(RowBuffers { rows, rounds, moving: Vec::new(), skips: job.simulation().skips() })
     }
 
     /// Moves the rows of one step for the own `columns` right of the panel; returns the rows that end in the block row, unless nothing is
@@ -195,16 +194,17 @@ impl RowBuffers {
         let (size, me, owner, width) = (rows.processes, rows.me, rows.owner(moves.first), moves.into_top.len());
         // How many places back from one member another is.
         let back = |from: usize, to: usize| (from + size - to) % size;
-        // The rows that a member sends in a round, as places in `moving`.
-        let sent = |member: usize, round: usize| {
-            let here = 1 << round;
-            let most = here.min(size - here);
-            let of_u = (0..width).filter(move |&i| back(rows.owner(moves.into_top[i]), member) < most);
+        // The rows that a member sends `step` places back, as places in `moving`.
+        let sent = |member: usize, step: usize| {
+            let of_u = moves.into_top.iter().enumerate().filter(move |(_, row)| {
+                let come = back(rows.owner(**row), member);
+                come.is_multiple_of(2 * step) && come + step < size
+            });
             let displaced = moves.out_of_top.iter().enumerate().filter(move |(_, (_, end))| {
                 let places = back(owner, rows.owner(*end));
-                places & here != 0 && places % here == back(owner, member)
+                places & step != 0 && places - places % (2 * step) == back(owner, member)
             });
-            of_u.chain(displaced.map(move |(i, _)| width + i))
+            of_u.map(|(i, _)| i).chain(displaced.map(move |(i, _)| width + i))
         };
         let place = |i: usize| i * count..(i + 1) * count;
         if !skips {
@@ -216,16 +216,16 @@ impl RowBuffers {
                 }
             }
         }
-        for (round, (out, inlet)) in self.outlets.iter_mut().zip(&mut self.inlets).enumerate() {
+        for (step, out, inlet) in &mut self.rounds {
             let moving = &mut self.moving;
-            out.fill(sent(me, round).count() * count, |slot| {
+            out.fill(sent(me, *step).count() * count, |slot| {
                 if !skips && count > 0 {
-                    slot.chunks_exact_mut(count).zip(sent(me, round)).for_each(|(to, i)| to.copy_from_slice(&moving[place(i)]));
+                    slot.chunks_exact_mut(count).zip(sent(me, *step)).for_each(|(to, i)| to.copy_from_slice(&moving[place(i)]));
                 }
             })?;
             let arrived = inlet.wait()?;
             if !skips && count > 0 {
-                let sent = sent((me + (1 << round)) % size, round);
+                let sent = sent((me + *step) % size, *step);
                 arrived.chunks_exact(count).zip(sent).for_each(|(from, i)| moving[place(i)].copy_from_slice(from));
             }
         }

@@ -33,9 +33,9 @@ pub(crate) struct Arguments {
     /// Estimate the condition number of the matrix in the 1-norm
     #[arg(long)]
     pub(crate) condition: bool,
-    /// Rows and columns of a block
-    #[arg(long, value_parser = positive, default_value_t = 192)]
-    pub(crate) block: usize,
+    /// Rows and columns of a block; by default n / ranks in multiples of 32, from 32 to 192
+    #[arg(long, value_parser = positive)]
+    pub(crate) block: Option<usize>,
     /// Process rows and columns, as in 2x3; by default as square as possible
     #[arg(long, value_name = "PxQ")]
     pub(crate) grid: Option<Grid>,
@@ -45,6 +45,12 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
+    /// Rows and columns of a block of a matrix of order `n`. On a modelled machine a large block leaves ranks idle: all process rows
+    /// solve for its rows of U, and most ranks wait for its panel.
+    pub(crate) fn block(&self, n: usize, ranks: usize) -> usize {
+        self.block.unwrap_or((n / ranks).next_multiple_of(32).clamp(32, 192)).min(n)
+    }
+
     /// What can be known before anything is computed.
     pub(crate) fn check(&self, job: &Job) -> Result<(), String> {
         for (flag, is_given) in

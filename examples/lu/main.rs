@@ -145,7 +145,7 @@ fn rank_main(job: &Job, arguments: &Arguments, system: &System) -> Result<(), Er
     arguments.check(job).map_err(Error::other)?;
     let matrix = &system.matrix;
     let n = matrix.order();
-    let block = arguments.block.min(n);
+    let block = arguments.block(n, job.size());
     let grid = Grid::choose(arguments.grid, job.size()).map_err(Error::other)?;
     let mut rank = Rank::new(job, n, block, grid)?;
     let mut a = GlobalArray::<f64, Ix2>::builder(job, [padded(rank.rows), n])

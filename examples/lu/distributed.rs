@@ -131,30 +131,28 @@ impl<'j> Rank<'j> {
             pivots.extend(&panel.factored.pivots);
             let moves = RowMoves::new(first, &panel.factored.pivots);
             let mut rest = trailing;
-            let mut upper = self.exchange_rows(&moves, &mut rest).map_err(Stopped::Team)?;
             let mut next = None;
             if end < n && self.columns.mine(end) {
                 let width = (end + block).min(n) - end;
                 let (mut columns, others) = rest.split_at(Dimension(1), width);
-                let rows_of_u = upper.as_mut().map(|upper| upper.slice_mut(s![.., ..width]));
-                self.trailing.update(&panel, &moves, columns.view_mut(), rows_of_u);
+                // Only the rows of these columns: the next panel waits for no others.
+                let mut upper = self.exchange_rows(&moves, &mut columns).map_err(Stopped::Team)?;
+                self.trailing.update(&panel, &moves, columns.view_mut(), upper.as_mut().map(|upper| upper.view_mut()));
                 rest = others;
-                if let Some(upper) = &mut upper {
-                    upper.slice_collapse(s![.., width..]);
-                }
                 // The panel is factored where it stands: the columns of `next` from the diagonal down.
                 next = Some(columns.slice_move(s![below.., ..]));
             }
-            let (threads, trailing, look_ahead) = (self.trailing.threads.clone(), &mut self.trailing, &mut self.look_ahead);
+            let threads = self.trailing.threads.clone();
+            if threads.is_none() {
+                ahead = next.take().map(|next| self.look_ahead.factor(next, end)).transpose()?;
+            }
+            let mut upper = self.exchange_rows(&moves, &mut rest).map_err(Stopped::Team)?;
+            let (trailing, look_ahead) = (&mut self.trailing, &mut self.look_ahead);
             let update = || trailing.update(&panel, &moves, rest, upper.as_mut().map(|upper| upper.view_mut()));
-            let factored = match next {
-                None => {
-                    update();
-                    None
-                }
-                Some(next) => Some(beside(threads.as_deref(), update, || look_ahead.factor(next, end))?),
-            };
-            ahead = factored;
+            match next.zip(threads) {
+                None => update(),
+                Some((next, threads)) => ahead = Some(beside(&threads, update, || look_ahead.factor(next, end))?),
+            }
             storage = panel.into_storage().unwrap_or(storage);
             progress(end);
         }

@@ -123,17 +123,10 @@ fn multiply_by(threads: usize, c: ArrayViewMut2<'_, f64>, a: ArrayView2<'_, f64>
     });
 }
 
-/// Runs `update`, and `own` on the calling thread: meanwhile if there are other threads, or before.
-pub(crate) fn beside<R>(threads: Option<&rayon::ThreadPool>, update: impl FnOnce() + Send, own: impl FnOnce() -> R) -> R {
-    match threads {
-        None => {
-            let result = own();
-            update();
-            result
-        }
-        Some(pool) => pool.in_place_scope(|scope| {
-            scope.spawn(|_| update());
-            own()
-        }),
-    }
+/// Runs `update` on the threads, and `own` meanwhile on the calling one.
+pub(crate) fn beside<R>(threads: &rayon::ThreadPool, update: impl FnOnce() + Send, own: impl FnOnce() -> R) -> R {
+    threads.in_place_scope(|scope| {
+        scope.spawn(|_| update());
+        own()
+    })
 }

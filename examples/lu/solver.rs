@@ -93,7 +93,7 @@ mod tests {
         found.unwrap();
     }
 
-    const GRIDS: [(usize, usize); 5] = [(1, 1), (1, 2), (2, 1), (2, 2), (2, 3)];
+    const GRIDS: [(usize, usize); 6] = [(1, 1), (1, 2), (2, 1), (2, 2), (2, 3), (5, 1)];
 
     #[test]
     fn both_systems_are_solved_on_any_grid() {

@@ -158,7 +158,7 @@ mod sync;
 pub use {bytemuck, ndarray, num_complex};
 
 pub use array::{
-    Builder, FetchOp, Frozen, GlobalArray, GlobalArray1, GlobalArray2, GlobalArray3, GlobalArray4, GlobalArray5, GlobalArray6,
+    Builder, FetchOp, Frozen, GatherPlan, GlobalArray, GlobalArray1, GlobalArray2, GlobalArray3, GlobalArray4, GlobalArray5, GlobalArray6,
     GlobalArrayD,
 };
 pub use comm::Connections;
@@ -234,7 +234,7 @@ pub mod prelude {
     pub use num_complex::{Complex, Complex32, Complex64};
 
     pub use crate::{
-        Additive, AtomicInteger, Boundary, Counter, Element, Error, FetchOp, Frozen, GlobalArray, GlobalArray1, GlobalArray2,
+        Additive, AtomicInteger, Boundary, Counter, Element, Error, FetchOp, Frozen, GatherPlan, GlobalArray, GlobalArray1, GlobalArray2,
         GlobalArray3, GlobalArray4, GlobalArray5, GlobalArray6, GlobalArrayD, Group, Job, Launch, Locks, Number, Portable, Side,
         Signal, distribution::Order, index::IntoPatch, ops, run,
     };

@@ -6,7 +6,7 @@
 //! Over a network each element is one transfer, with a window of them in flight; elements of mapped members follow meanwhile. Accumulates
 //! do the same if the owners add. Otherwise they go owner by owner, and take each lock once.
 
-use std::mem;
+use std::{mem, slice};
 
 use ndarray::{Dimension, IntoDimension};
 
@@ -29,7 +29,7 @@ use crate::{
 const AHEAD: usize = 64;
 
 /// Elements that are added under one lock, a microsecond or two.
-const BATCH: usize = 256;
+pub(super) const BATCH: usize = 256;
 
 /// # Lists of elements
 impl<T: Element, D: Dimension> GlobalArray<T, D> {
@@ -113,7 +113,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     }
 
     #[inline(always)]
-    fn find(&self, operation: &'static str, subscript: impl IntoDimension<Dim = D>) -> Result<Location> {
+    pub(super) fn find(&self, operation: &'static str, subscript: impl IntoDimension<Dim = D>) -> Result<Location> {
         let index = subscript.into_dimension();
         self.check_index(operation, &index)?;
         Ok(self.distribution.locate(&index))
@@ -137,7 +137,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
                 *to = part.load(place.offset);
                 None
             }
-            None => Some((self.group.inner.rank_of(place.member), self.byte(place), to)),
+            None => Some((self.group.inner.rank_of(place.member), self.byte(place), slice::from_mut(to))),
         });
         self.engine().get_list(elements, &self.label("gather"))
     }

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `builder` | creation |
 //! | `transfer`, `accumulate` | gets, puts and sums of patches |
-//! | `element`, `lists` | single elements |
+//! | `element`, `lists`, `plan` | single elements; plans of lists that are read often |
 //! | `nonblocking`, `scope` | transfers in flight |
 //! | `remote` | transfers with members that are not mapped |
 //! | `periodic` | patches that wrap around |
@@ -29,6 +29,7 @@ mod periodic;
 mod element;
 
 mod lists;
+mod plan;
 
 mod nonblocking;
 mod scope;
@@ -68,6 +69,7 @@ pub(crate) use matmul::blas;
 pub use nonblocking::{Get, Pending};
 pub use owned::{GhostPart, GhostPartMut, OwnedPart, OwnedPartMut};
 pub use periodic::{IndexRanges, Periodic};
+pub use plan::GatherPlan;
 pub use scope::Scope;
 
 use crate::{
@@ -97,7 +99,7 @@ use crate::{
 /// | create | [`builder`](Self::builder), [`duplicate`](Self::duplicate), [`from_file`](Self::from_file), [`destroy`](Self::destroy) |
 /// | patches | [`get_into`](Self::get_into), [`get`](Self::get), [`put`](Self::put), [`accumulate`](Self::accumulate), [`put_signal`](Self::put_signal), [`periodic`](Self::periodic) |
 /// | elements | [`load`](Self::load), [`store`](Self::store), [`fetch_add`](Self::fetch_add), [`fetch_op`](Self::fetch_op), [`swap`](Self::swap), [`compare_exchange`](Self::compare_exchange) |
-/// | lists | [`gather`](Self::gather), [`scatter`](Self::scatter), [`scatter_accumulate`](Self::scatter_accumulate), [`scatter_op`](Self::scatter_op) |
+/// | lists | [`gather`](Self::gather), [`scatter`](Self::scatter), [`scatter_accumulate`](Self::scatter_accumulate), [`scatter_op`](Self::scatter_op), [`gather_plan`](Self::gather_plan) |
 /// | non-blocking | [`get_nb`](Self::get_nb), [`put_nb`](Self::put_nb), [`accumulate_nb`](Self::accumulate_nb), [`Group::scope`](crate::Group::scope), [`fence`](Self::fence) |
 /// | epochs | [`owner_epoch`](Self::owner_epoch), [`read_epoch`](Self::read_epoch), [`owned`](Self::owned), [`owned_mut`](Self::owned_mut), [`Group::epoch`](crate::Group::epoch), [`access`](Self::access), [`freeze`](Self::freeze), [`freeze_on_nodes`](Self::freeze_on_nodes) |
 /// | ghosts | [`ghosts`](Self::ghosts), [`ghosts_mut`](Self::ghosts_mut), [`update_ghosts`](Self::update_ghosts), [`update_ghosts_at`](Self::update_ghosts_at), [`update_ghosts_nb`](Self::update_ghosts_nb) |

@@ -5,7 +5,7 @@ use std::fmt;
 use ndarray::{Array, ArrayViewMut, Dimension, IntoDimension};
 
 use super::GlobalArray;
-use crate::{calls::located, element::Element, error::Result, index::IntoPatch};
+use crate::{array::GatherPlan, calls::located, element::Element, error::Result, index::IntoPatch};
 
 /// The one-sided reads of an array that no rank can write: in a read epoch, or [frozen](crate::Frozen).
 #[repr(transparent)]
@@ -52,5 +52,14 @@ impl<T: Element, D: Dimension> Reader<T, D> {
     #[track_caller]
     pub fn gather<I: IntoDimension<Dim = D> + Copy>(&self, subscripts: &[I], to: &mut [T]) -> Result<()> {
         located(move || self.0.gather(subscripts, to))
+    }
+
+    /// See [`GatherPlan::fetch`].
+    ///
+    /// # Errors
+    /// The same errors as that method.
+    #[track_caller]
+    pub fn fetch(&self, plan: &GatherPlan<D>, to: &mut [T]) -> Result<()> {
+        located(move || plan.fetch(&self.0, to))
     }
 }

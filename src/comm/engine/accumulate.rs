@@ -118,7 +118,7 @@ pub(crate) fn accumulate_list<T: Additive>(
         let mut sums = vec![T::zeroed(); elements().count()];
         let held = RemoteLock::take(engine, terms[0].rank, lock, label)?;
         let added = engine
-            .get_list(elements().zip(&mut sums).map(|(terms, sum)| (terms[0].rank, terms[0].at, sum)), label)
+            .get_list(elements().zip(sums.chunks_mut(1)).map(|(terms, sum)| (terms[0].rank, terms[0].at, sum)), label)
             .and_then(|()| {
                 for (sum, terms) in sums.iter_mut().zip(elements()) {
                     *sum = terms.iter().fold(*sum, |sum, term| sum.plus(term.value.scaled(alpha)));

@@ -258,16 +258,16 @@ impl Engine {
         self.finish_call(call, issued)
     }
 
-    /// Gets single elements: from a rank, from a byte offset, into what.
+    /// Gets runs of elements: from a rank, from a byte offset, into what.
     pub(crate) fn get_list<'a, T: Element>(
         &self,
-        elements: impl Iterator<Item = (usize, usize, &'a mut T)>,
+        mut runs: impl Iterator<Item = (usize, usize, &'a mut [T])>,
         label: &Label,
     ) -> Result<(), Error> {
         let call = self.begin(label.clone());
-        let issued = elements.into_iter().try_for_each(|(rank, offset, to)| {
-            // SAFETY: the element is borrowed until the request is complete: `finish_borrowed` does not return before.
-            unsafe { self.get(&call, rank, offset, std::ptr::from_mut(to).cast(), size_of::<T>()) }
+        let issued = runs.try_for_each(|(rank, offset, to)| {
+            // SAFETY: the elements are borrowed until the request is complete: `finish_borrowed` does not return before.
+            unsafe { self.get(&call, rank, offset, to.as_mut_ptr().cast(), size_of_val(to)) }
         });
         self.finish_call(call, issued)
     }

@@ -1,0 +1,312 @@
+//! Plans of gathers: lists of elements whose owners are found once.
+//!
+//! A plan keeps where elements lie in their owners' parts, neighbors in runs. Reading and adding then take no arithmetic of owners, and the
+//! plan serves all arrays of one distribution, whatever is written meanwhile: it borrows none of them.
+//!
+//! | owner | `fetch` | `add` |
+//! |---|---|---|
+//! | mapped | reads its memory | adds under its lock, a batch at a time |
+//! | this rank, not mapped | reads its memory, behind its own puts to itself | as the others |
+//! | others | one get for each span: runs that lie close together, with what lies between | what `scatter_accumulate` does, a run at a time |
+
+use std::{collections::BTreeMap, fmt, iter, mem, ops::Range};
+
+use ndarray::{ArrayView1, Dimension, IntoDimension, Ix1};
+
+use super::{GlobalArray, lists::BATCH};
+use crate::{
+    calls::located,
+    comm::engine::accumulate::{Term, accumulate_at_owner, accumulate_list},
+    distribution::{Distribution, Location},
+    element::{Additive, Element, Number},
+    error::{Error, Result},
+    memory::{buffer::Source, part::Part, stripes},
+    sync::{Group, Kind},
+};
+
+/// Bytes between two runs up to which they are read as one: what passes in the time that a further transfer takes of the sender, a tenth
+/// of a microsecond at 10 GB/s.
+const GAP: usize = 1024;
+
+/// A list of elements whose owners are known, made by [`GlobalArray::gather_plan`].
+///
+/// It belongs to a distribution, not to one array: [`fetch`](Self::fetch) and [`add`](Self::add) take any array of the same distribution
+/// over the same ranks. So it outlives epochs and everything else that is done to an array.
+pub struct GatherPlan<D> {
+    group: Group,
+    distribution: Distribution<D>,
+    len: usize,
+    shares: Vec<Share>,
+}
+
+/// The elements of one member.
+struct Share {
+    member: usize,
+    elements: usize,
+    /// In the order of the list; of a member that is not mapped in that of its part.
+    runs: Vec<Run>,
+    /// What is got of the part of another member that is not mapped.
+    spans: Vec<Range<usize>>,
+}
+
+/// Elements that lie side by side in the part from `at` on, and in the list from `to` on; [`BATCH`] of them at most.
+#[derive(Clone, Copy)]
+struct Run {
+    at: usize,
+    to: usize,
+    len: usize,
+}
+
+/// # Lists of elements
+impl<T: Element, D: Dimension> GlobalArray<T, D> {
+    /// Finds the owners of the elements at `subscripts`, for a list that is read or added to many times. A subscript may occur more than
+    /// once. Local. See [`GatherPlan`].
+    ///
+    /// # Errors
+    /// A subscript outside the array; the end of the job.
+    ///
+    /// # Examples
+    /// ```
+    /// use global_arrays::prelude::*;
+    /// # fn main() -> Result<(), Error> {
+    /// Launch::new().ranks(2).network("threads").run(|job| {
+    ///     let mut x = GlobalArray1::<f64>::from_fn(job, [10], |i| i as f64)?;
+    ///     let plan = x.gather_plan(&[7, 0, 7])?;
+    ///     let mut values = [0.0; 3];
+    ///     for step in 1..4 {
+    ///         plan.fetch(&x, &mut values)?;
+    ///         assert_eq!(values, [7.0, 0.0, 7.0].map(|value| value * f64::powi(2.0, step - 1)));
+    ///         x.scale(2.0)?;
+    ///     }
+    ///     x.zero()?;
+    ///     plan.add(&x, &[1.0, 2.0, 3.0])?;
+    ///     job.sync()?;
+    ///     assert_eq!((x.load([7])?, x.load([0])?), (8.0, 4.0)); // of both ranks
+    ///     job.sync()
+    /// })
+    /// # }
+    /// ```
+    ///
+    /// # Source
+    /// PETSc: `VecScatterCreate`. GA has no such call: `NGA_Gather` locates all elements each time.
+    #[track_caller]
+    pub fn gather_plan<I: IntoDimension<Dim = D> + Copy>(&self, subscripts: &[I]) -> Result<GatherPlan<D>> {
+        located(move || {
+            const OPERATION: &str = "gather_plan";
+            self.check_job(OPERATION)?;
+            let mut owners = BTreeMap::<usize, Vec<Run>>::new();
+            for (to, &subscript) in subscripts.iter().enumerate() {
+                let Location { member, offset: at } = self.find(OPERATION, subscript)?;
+                let runs = owners.entry(member).or_default();
+                match runs.last_mut() {
+                    Some(run) if (run.at + run.len, run.to + run.len) == (at, to) && run.len < BATCH => run.len += 1,
+                    _ => runs.push(Run { at, to, len: 1 }),
+                }
+            }
+            let shares = owners.into_iter().map(|(member, runs)| self.share(member, runs)).collect();
+            Ok(GatherPlan { group: self.group.clone(), distribution: self.distribution.clone(), len: subscripts.len(), shares })
+        })
+    }
+
+    fn share(&self, member: usize, mut runs: Vec<Run>) -> Share {
+        let inner = &self.group.inner;
+        let elements = runs.iter().map(|run| run.len).sum();
+        let mut spans: Vec<Range<usize>> = Vec::new();
+        if !inner.segments.is_mapped(member) {
+            runs.sort_by_key(|run| run.at);
+            let gap = GAP / size_of::<T>().max(1);
+            for run in runs.iter().filter(|_| member != inner.me()) {
+                match spans.last_mut() {
+                    Some(span) if run.at <= span.end + gap => span.end = span.end.max(run.at + run.len),
+                    _ => spans.push(run.at..run.at + run.len),
+                }
+            }
+        }
+        runs.shrink_to_fit();
+        Share { member, elements, runs, spans }
+    }
+}
+
+impl<D: Dimension> GatherPlan<D> {
+    /// Number of elements of the list.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether the list is empty.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Reads the elements into `to`, in the order of the list. One-sided; complete on return; sees what [`GlobalArray::gather`] would.
+    ///
+    /// # Errors
+    /// An array of another distribution or over other ranks; a list of another length; the end of the job.
+    #[track_caller]
+    pub fn fetch<T: Element>(&self, array: &GlobalArray<T, D>, to: &mut [T]) -> Result<()> {
+        located(move || {
+            const OPERATION: &str = "fetch";
+            self.check(OPERATION, array, to.len())?;
+            self.count(Kind::Get, array);
+            let (inner, me) = (&array.group.inner, array.group.member());
+            if !inner.segments.is_mapped(me) && self.shares.iter().any(|share| share.member == me) {
+                // What this rank has put to itself over the network.
+                array.engine().fence(Some(inner.rank_of(me)), &array.label(OPERATION))?;
+            }
+            let is_far = |share: &&Share| !share.spans.is_empty();
+            let mut near = || {
+                for share in self.shares.iter().filter(|share| !is_far(share)) {
+                    let part = if share.member == me { array.own_part() } else { array.mapped_part(share.member) };
+                    share.read(&part, to);
+                }
+            };
+            if !self.shares.iter().any(|share| is_far(&share)) {
+                near();
+                return Ok(());
+            }
+            let far = || self.shares.iter().filter(is_far);
+            let mut buffers: Vec<Vec<T>> = far().map(|share| bytemuck::zeroed_vec(share.got())).collect();
+            let gets = far().zip(&mut buffers).flat_map(|(share, buffer)| {
+                let mut rest = buffer.as_mut_slice();
+                let rank = inner.rank_of(share.member);
+                share.spans.iter().map(move |span| {
+                    let (to, behind) = mem::take(&mut rest).split_at_mut(span.len());
+                    rest = behind;
+                    (rank, array.offset + span.start * size_of::<T>(), to)
+                })
+            });
+            // The network works while this rank reads what is near.
+            let meanwhile = iter::once_with(near).filter_map(|()| None);
+            array.engine().get_list(gets.chain(meanwhile), &array.label(OPERATION))?;
+            far().zip(&buffers).for_each(|(share, buffer)| share.spread(buffer, to));
+            Ok(())
+        })
+    }
+
+    /// Adds `from` to the elements, in the order of the list; terms of one element add up. One-sided; atomic for each element with respect
+    /// to other accumulates; visible after a fence or a sync.
+    ///
+    /// # Errors
+    /// An array of another distribution or over other ranks, and a list of another length: nothing is added then. The end of the job.
+    #[track_caller]
+    pub fn add<T: Additive>(&self, array: &GlobalArray<T, D>, from: &[T]) -> Result<()> {
+        located(move || {
+            const OPERATION: &str = "add";
+            self.check(OPERATION, array, from.len())?;
+            self.count(Kind::Accumulate, array);
+            let (inner, engine) = (&array.group.inner, array.engine());
+            let byte = |at: usize| array.offset + at * size_of::<T>();
+            let near = |share: &&Share| inner.segments.is_mapped(share.member);
+            if inner.mapped {
+                return self.shares.iter().try_for_each(|share| share.add(array, from));
+            }
+            let Some(scale) = array.owners_scale(T::Scale::ONE) else {
+                let terms = self.shares.iter().flat_map(|share| {
+                    let rank = inner.rank_of(share.member);
+                    let elements = share.runs.iter().flat_map(|run| (0..run.len).map(|k| (run.at + k, run.to + k)));
+                    elements.map(move |(at, to)| Term { rank, at: byte(at), value: from[to] })
+                });
+                let lock = inner.job.remote_lock();
+                return accumulate_list(engine, lock, T::Scale::ONE, terms.collect(), &array.label(OPERATION));
+            };
+            let call = engine.begin(array.label(OPERATION));
+            let mut far = self.shares.iter().filter(|share| !near(share));
+            let issued = far.try_for_each(|share| {
+                share.runs.iter().try_for_each(|run| {
+                    let (rank, at, terms) = (inner.rank_of(share.member), byte(run.at), run.of(from));
+                    accumulate_at_owner(engine, &call, rank, inner.job.accumulate_lock, at, &Ix1(1), &scale, &terms)
+                })
+            });
+            let added = issued.and_then(|()| self.shares.iter().filter(near).try_for_each(|share| share.add(array, from)));
+            engine.finish_call(call, added)
+        })
+    }
+
+    pub(crate) fn is_for<T: Element>(&self, array: &GlobalArray<T, D>) -> bool {
+        self.distribution == array.distribution && self.group.is_like(&array.group)
+    }
+
+    fn check<T: Element>(&self, operation: &'static str, array: &GlobalArray<T, D>, values: usize) -> Result<()> {
+        array.check_sound(operation)?;
+        array.check_job(operation)?;
+        let what = if !self.is_for(array) {
+            format!(
+                "array \"{}\" has another distribution, or is spread over other ranks, than the array that the plan was made of: make a plan of \"{0}\"",
+                array.name
+            )
+        } else if self.len != values {
+            format!("array \"{}\": a plan of {} elements but {values} values", array.name, self.len)
+        } else {
+            return Ok(());
+        };
+        Err(Error::Argument { operation: operation.into(), what })
+    }
+
+    fn count<T: Element>(&self, kind: Kind, array: &GlobalArray<T, D>) {
+        let inner = &array.group.inner;
+        if !inner.direct {
+            self.shares.iter().for_each(|share| inner.count(kind, share.member, share.elements * size_of::<T>()));
+        }
+    }
+}
+
+impl Share {
+    /// How many elements are got.
+    fn got(&self) -> usize {
+        self.spans.iter().map(Range::len).sum()
+    }
+
+    fn read<T: Element>(&self, part: &Part<'_, T>, to: &mut [T]) {
+        for run in &self.runs {
+            match run.len {
+                1 => to[run.to] = part.load(run.at),
+                len => part.read_slice(run.at, &mut to[run.to..][..len]),
+            }
+        }
+    }
+
+    /// Brings what was got to its places in the list.
+    fn spread<T: Element>(&self, got: &[T], to: &mut [T]) {
+        let mut runs = self.runs.as_slice();
+        let mut begin = 0;
+        for span in &self.spans {
+            let (inside, behind) = runs.split_at(runs.partition_point(|run| run.at < span.end));
+            for run in inside {
+                to[run.to..][..run.len].copy_from_slice(&got[begin + run.at - span.start..][..run.len]);
+            }
+            (runs, begin) = (behind, begin + span.len());
+        }
+    }
+
+    /// Adds to the part of a mapped member, and gives others their turn at the lock between batches.
+    fn add<T: Additive, D: Dimension>(&self, array: &GlobalArray<T, D>, from: &[T]) -> Result<()> {
+        let (part, mut elements) = (array.mapped_part(self.member), 0);
+        let mut batches = self.runs.chunk_by(|run, next| {
+            elements += run.len;
+            let has_room = elements + next.len <= BATCH;
+            elements *= usize::from(has_room);
+            has_room
+        });
+        batches.try_for_each(|runs| {
+            let _held = array.lock_member(self.member, stripes::ALL, false)?;
+            runs.iter().for_each(|run| part.accumulate(run.at, &Ix1(1), T::Scale::ONE, &run.of(from)));
+            Ok(())
+        })
+    }
+}
+
+impl Run {
+    /// Its values of a list.
+    fn of<'a, T>(&self, from: &'a [T]) -> Source<'a, T, Ix1> {
+        Source::whole(&ArrayView1::from(&from[self.to..][..self.len]))
+    }
+}
+
+impl<D: Dimension> fmt::Debug for GatherPlan<D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (len, owners) = (self.len, self.shares.len());
+        write!(f, "GatherPlan({len} elements of {owners} members, of {:?})", self.distribution.shape())
+    }
+}

@@ -153,6 +153,7 @@ pub mod linalg;
 mod memory;
 mod message;
 mod portable;
+pub mod sparse;
 mod sync;
 
 pub use {bytemuck, ndarray, num_complex};
@@ -169,6 +170,7 @@ pub use file::FileElement;
 pub use job::{Bootstrap, Connect, Job, Launch, Meeting, Memory, Stats, run};
 pub use message::{active, channel, mailbox};
 pub use portable::Portable;
+pub use sparse::SparseMatrix;
 #[cfg(feature = "rayon")]
 pub use sync::Pool;
 pub use sync::{Counter, Group, LockGuard, Locks, Ranks, Signal, SignalTarget, Tally, Traffic, ops};
@@ -236,6 +238,6 @@ pub mod prelude {
     pub use crate::{
         Additive, AtomicInteger, Boundary, Counter, Element, Error, FetchOp, Frozen, GatherPlan, GlobalArray, GlobalArray1, GlobalArray2,
         GlobalArray3, GlobalArray4, GlobalArray5, GlobalArray6, GlobalArrayD, Group, Job, Launch, Locks, Number, Portable, Side,
-        Signal, distribution::Order, index::IntoPatch, ops, run,
+        Signal, SparseMatrix, distribution::Order, index::IntoPatch, ops, run,
     };
 }

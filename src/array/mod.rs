@@ -56,7 +56,7 @@ use std::{fmt, panic::Location, sync::Arc};
 use ndarray::{Dimension, Ix1, Ix2, Ix3, Ix4, Ix5, Ix6, IxDyn};
 
 pub use algebra::{Halve, IntoOperand, IntoValues, PatchMut, PatchRef, Summary, Values, VectorOrMatrix};
-pub(crate) use algebra::{Operand, reversed};
+pub(crate) use algebra::{Elements, Operand, reversed};
 pub use builder::Builder;
 pub use by_index::Cells;
 pub use element::FetchOp;
@@ -243,6 +243,11 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
             self.destroyed = true;
             Ok(())
         })
+    }
+
+    /// A number that the members agree on.
+    pub(crate) fn id(&self) -> u64 {
+        self.id
     }
 
     pub(crate) fn engine(&self) -> &Engine {

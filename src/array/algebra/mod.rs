@@ -86,7 +86,7 @@ pub use patch_mut::PatchMut;
 pub use reduce::VectorOrMatrix;
 pub use show::Summary;
 pub use symmetrize::Halve;
-use unsynced::Elements;
+pub(crate) use unsynced::Elements;
 pub use values::{IntoValues, Values};
 
 /// Bytes of a private buffer: with a second operand and a result still within a first-level cache of 48 KiB.
@@ -105,7 +105,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     }
 
     /// Another array that takes part: sound, and over the same ranks in the same order.
-    pub(super) fn check_members<U: Element, E: Dimension>(
+    pub(crate) fn check_members<U: Element, E: Dimension>(
         &self,
         operation: &'static str,
         other: &GlobalArray<U, E>,

@@ -14,7 +14,7 @@ use crate::{
 
 /// Which elements an operation uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Elements {
+pub(crate) enum Elements {
     /// Each member only its own.
     Own,
     All,
@@ -22,7 +22,7 @@ pub(super) enum Elements {
 
 /// An operation between its two syncs, or without them if it needs none inside [`Group::unsynced`].
 #[must_use]
-pub(super) struct Section<'a, T, D> {
+pub(crate) struct Section<'a, T, D> {
     array: &'a GlobalArray<T, D>,
     operation: &'static str,
     synced: bool,
@@ -30,7 +30,7 @@ pub(super) struct Section<'a, T, D> {
 
 impl<T: Element, D: Dimension> GlobalArray<T, D> {
     /// The sync at the beginning. `with` are the arguments that members must share.
-    pub(super) fn enter(&self, operation: &'static str, with: &[u64], uses: Elements) -> Result<Section<'_, T, D>> {
+    pub(crate) fn enter(&self, operation: &'static str, with: &[u64], uses: Elements) -> Result<Section<'_, T, D>> {
         self.check_sound(operation)?;
         let call = fingerprint(&[text_fingerprint(operation), self.id, fingerprint(with)]);
         let synced = uses == Elements::All || !self.group.defers(call);
@@ -44,7 +44,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
     }
 
     /// A sync that carries a failure of any member to all.
-    pub(in crate::array) fn settle<R>(&self, operation: &'static str, call: u64, mine: Result<R>) -> Result<R> {
+    pub(crate) fn settle<R>(&self, operation: &'static str, call: u64, mine: Result<R>) -> Result<R> {
         let _doing = Doing::new(&self.group, operation, (self.id, &self.name));
         let verdict = self.group.agree_values(Op::Algebra, call, u64::from(mine.is_err()), 0, 0)?;
         let value = mine?;
@@ -58,7 +58,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
 
 impl<T: Element, D: Dimension> Section<'_, T, D> {
     /// The sync at the end.
-    pub(super) fn leave<R>(self, result: Result<R>) -> Result<R> {
+    pub(crate) fn leave<R>(self, result: Result<R>) -> Result<R> {
         if self.synced { self.array.settle(self.operation, self.array.id, result) } else { result }
     }
 }

@@ -39,9 +39,11 @@ pub struct GatherPlan<D> {
     shares: Vec<Share>,
 }
 
-/// The elements of one member.
+/// The elements of one member, in 2³² elements of its part.
 struct Share {
     member: usize,
+    /// Where these begin in the part.
+    base: usize,
     elements: usize,
     /// In the order of the list; of a member that is not mapped in that of its part.
     runs: Vec<Run>,
@@ -49,13 +51,17 @@ struct Share {
     spans: Vec<Range<usize>>,
 }
 
-/// Elements that lie side by side in the part from `at` on, and in the list from `to` on; [`BATCH`] of them at most.
+/// Elements that lie side by side in the part from `base + at` on, and in the list from `to` on; [`BATCH`] of them at most. Runs are as
+/// small as can be: reading them is half of the work where most are single elements.
 #[derive(Clone, Copy)]
 struct Run {
-    at: usize,
-    to: usize,
-    len: usize,
+    at: u32,
+    to: u32,
+    len: u32,
 }
+
+/// Elements of a run up to which a loop is faster than the call of a kernel.
+const SHORT: usize = 8;
 
 /// # Lists of elements
 impl<T: Element, D: Dimension> GlobalArray<T, D> {
@@ -94,36 +100,43 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
         located(move || {
             const OPERATION: &str = "gather_plan";
             self.check_job(OPERATION)?;
-            let mut owners = BTreeMap::<usize, Vec<Run>>::new();
-            for (to, &subscript) in subscripts.iter().enumerate() {
-                let Location { member, offset: at } = self.find(OPERATION, subscript)?;
-                let runs = owners.entry(member).or_default();
+            if subscripts.len() > u32::MAX as usize {
+                let what = format_args!("{} subscripts, more than 2³²: make several plans", subscripts.len());
+                return Err(Error::argument(OPERATION, what));
+            }
+            let mut owners = BTreeMap::<(usize, usize), Vec<Run>>::new();
+            for (to, &subscript) in (0_u32..).zip(subscripts) {
+                let Location { member, offset } = self.find(OPERATION, subscript)?;
+                let (window, at) = (offset >> u32::BITS, offset as u32);
+                let runs = owners.entry((member, window)).or_default();
                 match runs.last_mut() {
-                    Some(run) if (run.at + run.len, run.to + run.len) == (at, to) && run.len < BATCH => run.len += 1,
+                    Some(run) if (at.wrapping_sub(run.at), to - run.to) == (run.len, run.len) && run.len() < BATCH => run.len += 1,
                     _ => runs.push(Run { at, to, len: 1 }),
                 }
             }
-            let shares = owners.into_iter().map(|(member, runs)| self.share(member, runs)).collect();
+            let share = |((member, window), runs)| self.share(member, window << u32::BITS, runs);
+            let shares = owners.into_iter().map(share).collect();
             Ok(GatherPlan { group: self.group.clone(), distribution: self.distribution.clone(), len: subscripts.len(), shares })
         })
     }
 
-    fn share(&self, member: usize, mut runs: Vec<Run>) -> Share {
+    fn share(&self, member: usize, base: usize, mut runs: Vec<Run>) -> Share {
         let inner = &self.group.inner;
-        let elements = runs.iter().map(|run| run.len).sum();
+        let elements = runs.iter().map(Run::len).sum();
         let mut spans: Vec<Range<usize>> = Vec::new();
         if !inner.segments.is_mapped(member) {
             runs.sort_by_key(|run| run.at);
             let gap = GAP / size_of::<T>().max(1);
             for run in runs.iter().filter(|_| member != inner.me()) {
+                let run = base + run.at()..base + run.at() + run.len();
                 match spans.last_mut() {
-                    Some(span) if run.at <= span.end + gap => span.end = span.end.max(run.at + run.len),
-                    _ => spans.push(run.at..run.at + run.len),
+                    Some(span) if run.start <= span.end + gap => span.end = span.end.max(run.end),
+                    _ => spans.push(run),
                 }
             }
         }
         runs.shrink_to_fit();
-        Share { member, elements, runs, spans }
+        Share { member, base, elements, runs, spans }
     }
 }
 
@@ -205,7 +218,7 @@ impl<D: Dimension> GatherPlan<D> {
             let Some(scale) = array.owners_scale(T::Scale::ONE) else {
                 let terms = self.shares.iter().flat_map(|share| {
                     let rank = inner.rank_of(share.member);
-                    let elements = share.runs.iter().flat_map(|run| (0..run.len).map(|k| (run.at + k, run.to + k)));
+                    let elements = share.runs.iter().flat_map(|run| (0..run.len()).map(|k| (share.at(run) + k, run.to() + k)));
                     elements.map(move |(at, to)| Term { rank, at: byte(at), value: from[to] })
                 });
                 let lock = inner.job.remote_lock();
@@ -215,7 +228,7 @@ impl<D: Dimension> GatherPlan<D> {
             let mut far = self.shares.iter().filter(|share| !near(share));
             let issued = far.try_for_each(|share| {
                 share.runs.iter().try_for_each(|run| {
-                    let (rank, at, terms) = (inner.rank_of(share.member), byte(run.at), run.of(from));
+                    let (rank, at, terms) = (inner.rank_of(share.member), byte(share.at(run)), run.of(from));
                     accumulate_at_owner(engine, &call, rank, inner.job.accumulate_lock, at, &Ix1(1), &scale, &terms)
                 })
             });
@@ -258,11 +271,18 @@ impl Share {
         self.spans.iter().map(Range::len).sum()
     }
 
+    /// Where a run lies in the part.
+    fn at(&self, run: &Run) -> usize {
+        self.base + run.at()
+    }
+
     fn read<T: Element>(&self, part: &Part<'_, T>, to: &mut [T]) {
         for run in &self.runs {
-            match run.len {
-                1 => to[run.to] = part.load(run.at),
-                len => part.read_slice(run.at, &mut to[run.to..][..len]),
+            let (at, to) = (self.at(run), &mut to[run.to()..][..run.len()]);
+            if to.len() <= SHORT {
+                to.iter_mut().enumerate().for_each(|(k, to)| *to = part.load(at + k));
+            } else {
+                part.read_slice(at, to);
             }
         }
     }
@@ -272,9 +292,9 @@ impl Share {
         let mut runs = self.runs.as_slice();
         let mut begin = 0;
         for span in &self.spans {
-            let (inside, behind) = runs.split_at(runs.partition_point(|run| run.at < span.end));
+            let (inside, behind) = runs.split_at(runs.partition_point(|run| self.at(run) < span.end));
             for run in inside {
-                to[run.to..][..run.len].copy_from_slice(&got[begin + run.at - span.start..][..run.len]);
+                to[run.to()..][..run.len()].copy_from_slice(&got[begin + self.at(run) - span.start..][..run.len()]);
             }
             (runs, begin) = (behind, begin + span.len());
         }
@@ -284,23 +304,35 @@ impl Share {
     fn add<T: Additive, D: Dimension>(&self, array: &GlobalArray<T, D>, from: &[T]) -> Result<()> {
         let (part, mut elements) = (array.mapped_part(self.member), 0);
         let mut batches = self.runs.chunk_by(|run, next| {
-            elements += run.len;
-            let has_room = elements + next.len <= BATCH;
+            elements += run.len();
+            let has_room = elements + next.len() <= BATCH;
             elements *= usize::from(has_room);
             has_room
         });
         batches.try_for_each(|runs| {
             let _held = array.lock_member(self.member, stripes::ALL, false)?;
-            runs.iter().for_each(|run| part.accumulate(run.at, &Ix1(1), T::Scale::ONE, &run.of(from)));
+            runs.iter().for_each(|run| part.accumulate(self.at(run), &Ix1(1), T::Scale::ONE, &run.of(from)));
             Ok(())
         })
     }
 }
 
 impl Run {
+    fn at(&self) -> usize {
+        self.at as usize
+    }
+
+    fn to(&self) -> usize {
+        self.to as usize
+    }
+
+    fn len(&self) -> usize {
+        self.len as usize
+    }
+
     /// Its values of a list.
     fn of<'a, T>(&self, from: &'a [T]) -> Source<'a, T, Ix1> {
-        Source::whole(&ArrayView1::from(&from[self.to..][..self.len]))
+        Source::whole(&ArrayView1::from(&from[self.to()..][..self.len()]))
     }
 }
 

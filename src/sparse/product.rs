@@ -7,7 +7,7 @@
 //!
 //! A transposed product goes the same way backward: sums of own columns are written, sums of the halo are added by the plan.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use ndarray::{ArrayView1, ArrayViewMut1, Ix1, s};
 
@@ -32,6 +32,8 @@ pub(super) struct Split<T> {
     /// The rows that have other entries, and the number of these.
     far_lengths: Vec<(u32, u32)>,
     far: Entries<T>,
+    /// Room for the halo and for the sums of the rows of `far`: fresh memory would cost a fault for each page.
+    room: Mutex<[Vec<T>; 2]>,
 }
 
 /// Entries of rows, one row after the other.
@@ -88,21 +90,25 @@ impl<T: Number> SparseMatrix<T> {
     }
 
     fn multiply(&self, split: &Split<T>, x: &GlobalArray<T, Ix1>, y: &GlobalArray<T, Ix1>) -> Result<()> {
-        let mut halo = vec![T::ZERO; split.halo.len()];
-        split.halo.fetch(x, &mut halo)?;
+        let mut room = split.room.lock().unwrap_or_else(PoisonError::into_inner);
+        let [halo, far_sums] = &mut *room;
+        split.halo.fetch(x, halo)?;
+        // One kind of entries after the other, so that the caches have half as much to hold.
+        let mut far = split.far.by_rows();
+        for (sum, &(_, len)) in far_sums.iter_mut().zip(&split.far_lengths) {
+            *sum = far.next(len).fold(T::ZERO, |sum, (place, value)| sum.plus(value.scaled(halo[place])));
+        }
         let (x, part) = (x.own_part(), y.own_part());
         let own_block = y.own_blocks().next().filter(|block| block.patch.range(0) == self.rows);
-        let (mut own, mut far) = (split.own.by_rows(), split.far.by_rows());
-        let mut far_lengths = split.far_lengths.iter().peekable();
-        let mut sums = [T::ZERO; CHUNK];
+        let mut far_sums = split.far_lengths.iter().zip(&*far_sums).map(|(&(row, _), &sum)| (row as usize, sum)).peekable();
+        let (mut own, mut sums) = (split.own.by_rows(), [T::ZERO; CHUNK]);
         for (chunk, lengths) in split.own_lengths.chunks(CHUNK).enumerate() {
             let (first, sums) = (chunk * CHUNK, &mut sums[..lengths.len()]);
             for (sum, &len) in sums.iter_mut().zip(lengths) {
                 *sum = own.next(len).fold(T::ZERO, |sum, (place, value)| sum.plus(value.scaled(x.load(place))));
             }
-            while let Some(&(row, len)) = far_lengths.next_if(|&&(row, _)| (row as usize) < first + sums.len()) {
-                let sum = &mut sums[row as usize - first];
-                *sum = far.next(len).fold(*sum, |sum, (place, value)| sum.plus(value.scaled(halo[place])));
+            while let Some((row, sum)) = far_sums.next_if(|&(row, _)| row < first + sums.len()) {
+                sums[row - first] = sums[row - first].plus(sum);
             }
             match &own_block {
                 Some(block) => part.write_slice(block.offset + first, sums),
@@ -192,7 +198,8 @@ impl<T: Number> Split<T> {
         }
         let entries = || Entries { places: Vec::new(), values: Vec::new() };
         let (halo, own, far) = (x.gather_plan(&columns)?, entries(), entries());
-        let mut split = Split { halo, own_lengths: Vec::with_capacity(matrix.rows.len()), own, far_lengths: Vec::new(), far };
+        let (own_lengths, far_lengths) = (Vec::with_capacity(matrix.rows.len()), Vec::new());
+        let mut split = Split { halo, own_lengths, own, far_lengths, far, room: Mutex::default() };
         for (row, (_, row_columns, values)) in matrix.rows().enumerate() {
             let before = (split.own.places.len(), split.far.places.len());
             for (&column, &value) in row_columns.iter().zip(values) {
@@ -207,6 +214,7 @@ impl<T: Number> Split<T> {
                 split.far_lengths.push((row as u32, far as u32));
             }
         }
+        split.room = Mutex::new([columns.len(), split.far_lengths.len()].map(|len| vec![T::ZERO; len]));
         Ok(split)
     }
 }

@@ -1,16 +1,15 @@
-//! Sparse products against a loop in C over MPI, and planned gathers against gathers of the same list, on two ranks. Prints seconds, the
+//! Sparse products against a loop in C over MPI, and planned gathers against gathers of the same list, on two ranks or more. Prints seconds, the
 //! median and the best; the C program runs between the rounds of ours, so that both meet the same load.
 //!
 //! ```sh
 //! make -C benches/peers spmv.openmpi spmv.mpich
-//! cargo bench -p global-arrays-benches --bench sparse -- [ROUNDS [SIDE]]
+//! cargo bench -p global-arrays-benches --bench sparse -- [ROUNDS [SIDE [RANKS]]]
 //! ```
 
 use std::{process::Command, time::Instant};
 
 use global_arrays::prelude::*;
 
-const RANKS: usize = 2;
 const TRIALS: usize = 11;
 
 /// The entries of a row of a matrix of `side²` rows.
@@ -39,25 +38,29 @@ fn scattered(side: usize, row: usize) -> Vec<(usize, f64)> {
 fn main() -> Result<(), Error> {
     let words: Vec<String> = std::env::args().skip(1).filter(|word| word != "--bench").collect();
     let number = |k: usize, default: usize| words.get(k).and_then(|word| word.parse().ok()).unwrap_or(default);
-    let (rounds, side) = (number(0, 3), number(1, 1000));
+    let (rounds, side, ranks) = (number(0, 3), number(1, 1000), number(2, 2));
     for (name, row_of) in [("laplacian", laplacian as Row), ("random", scattered)] {
         let (mut own, mut peers) = (Vec::new(), [("openmpi", Vec::new()), ("mpich", Vec::new())]);
         for _ in 0..rounds {
-            own.push(Launch::new().ranks(RANKS).run(|job| products(job, side, row_of))?);
+            own.push(Launch::new().ranks(ranks).run(|job| products(job, side, row_of))?);
             for (library, seconds) in &mut peers {
-                seconds.extend(peer(library, name, side));
+                seconds.extend(peer(library, name, side, ranks));
             }
         }
         let [own, best] = summary(own);
         println!("matvec {name} {side}²: {own:.6} s, best {best:.6}");
         for (library, seconds) in peers.into_iter().filter(|(_, seconds)| !seconds.is_empty()) {
             let [peer, peer_best] = summary(seconds);
-            println!("    C over {library}: {peer:.6} s, best {peer_best:.6}, ratio {:.2}, of the best {:.2}", peer / own, peer_best / best);
+            println!(
+                "    C over {library}: {peer:.6} s, best {peer_best:.6}, ratio {:.2}, of the best {:.2}",
+                peer / own,
+                peer_best / best
+            );
         }
     }
     for network in ["shared_memory", "shared_memory+hidden", "shared_memory:unmapped"] {
         for (name, row_of) in [("laplacian", laplacian as Row), ("random", scattered)] {
-            let [[gather, _], [fetch, _]] = Launch::new().ranks(RANKS).network(network).run(|job| lists(job, 300, row_of))?;
+            let [[gather, _], [fetch, _]] = Launch::new().ranks(ranks).network(network).run(|job| lists(job, 300, row_of))?;
             println!("{network}, columns of {name} 300²: gather {gather:.6} s, fetch {fetch:.6} s, ratio {:.1}", gather / fetch);
         }
     }
@@ -116,11 +119,17 @@ fn summary(rounds: Vec<[f64; 2]>) -> [f64; 2] {
 }
 
 /// Seconds that the C program measures, if it was built.
-fn peer(library: &str, name: &str, side: usize) -> Option<[f64; 2]> {
+fn peer(library: &str, name: &str, side: usize, ranks: usize) -> Option<[f64; 2]> {
     let program = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/peers/spmv.");
     let mut run = Command::new(format!("mpirun.{library}"));
     run.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
-    let output = run.args(["-n", &RANKS.to_string()]).arg(format!("{program}{library}")).arg(format!("n={side}")).arg(name).output().ok()?;
+    let output = run
+        .args(["-n", &ranks.to_string()])
+        .arg(format!("{program}{library}"))
+        .arg(format!("n={side}"))
+        .arg(name)
+        .output()
+        .ok()?;
     let text = String::from_utf8_lossy(&output.stdout);
     let row = text.lines().find_map(|line| line.strip_prefix(&format!("spmv,{name},")));
     if row.is_none() || !output.status.success() {

@@ -159,8 +159,8 @@ mod sync;
 pub use {bytemuck, ndarray, num_complex};
 
 pub use array::{
-    Builder, FetchOp, Frozen, GatherPlan, GlobalArray, GlobalArray1, GlobalArray2, GlobalArray3, GlobalArray4, GlobalArray5, GlobalArray6,
-    GlobalArrayD,
+    Builder, FetchOp, Frozen, GatherPlan, GlobalArray, GlobalArray1, GlobalArray2, GlobalArray3, GlobalArray4, GlobalArray5,
+    GlobalArray6, GlobalArrayD,
 };
 pub use comm::Connections;
 pub use distribution::{Boundary, Side};
@@ -236,8 +236,8 @@ pub mod prelude {
     pub use num_complex::{Complex, Complex32, Complex64};
 
     pub use crate::{
-        Additive, AtomicInteger, Boundary, Counter, Element, Error, FetchOp, Frozen, GatherPlan, GlobalArray, GlobalArray1, GlobalArray2,
-        GlobalArray3, GlobalArray4, GlobalArray5, GlobalArray6, GlobalArrayD, Group, Job, Launch, Locks, Number, Portable, Side,
-        Signal, SparseMatrix, distribution::Order, index::IntoPatch, ops, run,
+        Additive, AtomicInteger, Boundary, Counter, Element, Error, FetchOp, Frozen, GatherPlan, GlobalArray, GlobalArray1,
+        GlobalArray2, GlobalArray3, GlobalArray4, GlobalArray5, GlobalArray6, GlobalArrayD, Group, Job, Launch, Locks, Number,
+        Portable, Side, Signal, SparseMatrix, distribution::Order, index::IntoPatch, ops, run,
     };
 }

@@ -94,7 +94,8 @@ fn a_plan_adds_what_scatter_accumulate_adds_and_touches_nothing_else() {
         for (kind, len) in (0..LAYOUTS).flat_map(|kind| [7, 2000].map(|len| (kind, len))) {
             let list = some_list(&mut random, len);
             let list: Vec<usize> = list.into_iter().filter(|i| i % 5 != 4).collect();
-            let (mut planned, mut listed) = (laid_out::<f64>(job, len, kind).create()?, laid_out::<f64>(job, len, kind).create()?);
+            let (mut planned, mut listed) =
+                (laid_out::<f64>(job, len, kind).create()?, laid_out::<f64>(job, len, kind).create()?);
             // What is never added to keeps its bits, and it is not a number.
             planned.map_indexed(|i, _| if i % 5 == 4 { f64::NAN } else { i as f64 })?;
             listed.assign(&planned)?;

@@ -108,14 +108,13 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     let seed = arguments.seed;
     let (matrix, name) = match (&arguments.matrix, arguments.n) {
         (Some(file), _) => {
-            let sparse = market::read(file).map_err(|rejected| rejected.to_string())?;
+            let sparse = market::read(file)?;
             (Matrix::Read { sparse, seed }, file.display().to_string())
         }
         (None, Some(order)) => (Matrix::Generated { order, seed }, format!("generated, seed {seed}")),
         (None, None) => return Err("give --n or --matrix".into()),
     };
-    let given = arguments.rhs.as_ref().map(|file| market::read_column(file, matrix.order()));
-    let given = given.transpose().map_err(|rejected| rejected.to_string())?;
+    let given = arguments.rhs.as_ref().map(|file| market::read_column(file, matrix.order())).transpose()?;
     if let Some(ranks) = arguments.start.ranks {
         Grid::choose(arguments.grid, ranks)?;
     }

@@ -55,8 +55,8 @@ use std::{fmt, panic::Location, sync::Arc};
 
 use ndarray::{Dimension, Ix1, Ix2, Ix3, Ix4, Ix5, Ix6, IxDyn};
 
-pub use algebra::{Halve, IntoOperand, IntoValues, PatchMut, PatchRef, Summary, Values, VectorOrMatrix};
 pub(crate) use algebra::{Elements, Operand, reversed};
+pub use algebra::{Halve, IntoOperand, IntoValues, PatchMut, PatchRef, Summary, Values, VectorOrMatrix};
 pub use builder::Builder;
 pub use by_index::Cells;
 pub use element::FetchOp;

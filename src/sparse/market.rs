@@ -196,7 +196,9 @@ fn header<T: MarketNumber>(line: &str) -> Result<Header, String> {
         "pattern" if is_array => return Err("a pattern file has the format `coordinate`: an `array` has every entry".into()),
         "pattern" => Field::Pattern,
         other => {
-            return Err(format!("unknown field `{other}`: `real`, `integer`, `unsigned-integer`, `complex` or `pattern` is expected"));
+            return Err(format!(
+                "unknown field `{other}`: `real`, `integer`, `unsigned-integer`, `complex` or `pattern` is expected"
+            ));
         }
     };
     let symmetry = match symmetry {
@@ -329,7 +331,8 @@ mod tests {
 
     #[test]
     fn every_kind_is_read() {
-        let text = "\u{feff}%%matrixmarket MATRIX coordinate Real general\r\n% note\n\n2 3 3\n1 1 1.5\n2 1 -.5D1\n\n2 3 +3.\n\x1a";
+        let text =
+            "\u{feff}%%matrixmarket MATRIX coordinate Real general\r\n% note\n\n2 3 3\n1 1 1.5\n2 1 -.5D1\n\n2 3 +3.\n\x1a";
         let read: Triplets<f64> = parse(text.as_bytes()).unwrap();
         assert_eq!(read, Triplets { shape: [2, 3], entries: vec![(0, 0, 1.5), (1, 0, -5.0), (1, 2, 3.0)] });
         let of = |kind: &str, rest: &str| format!("%%MatrixMarket matrix {kind}\n{rest}");
@@ -395,7 +398,10 @@ mod tests {
             (of("coordinate real skew-symmetric") + "2 2 1\n1 1 1\n", 3, "on the diagonal"),
         ] {
             let found = parse::<f64>(text.as_bytes()).expect_err("must be refused");
-            assert!(found.starts_with(&format!("line {line}: ")) && found.contains(words), "expected {line}, {words}; found {found}");
+            assert!(
+                found.starts_with(&format!("line {line}: ")) && found.contains(words),
+                "expected {line}, {words}; found {found}"
+            );
         }
     }
 }

@@ -159,7 +159,9 @@ impl<T: Number> SparseMatrix<T> {
             )
         } else if [y.len(), x.len()] != [y_len, x_len] {
             let (y, x) = (format!("\"{}\" of {}", y.name(), y.len()), format!("\"{}\" of {}", x.name(), x.len()));
-            format!("y = {formula} of {rows} x {columns} takes x of {x_len} and gives y of {y_len} elements, not x = {x} and y = {y}")
+            format!(
+                "y = {formula} of {rows} x {columns} takes x of {x_len} and gives y of {y_len} elements, not x = {x} and y = {y}"
+            )
         } else {
             return Ok(());
         };

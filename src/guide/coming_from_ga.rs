@@ -102,7 +102,7 @@
 //! | `NGA_NbGet`, `NGA_NbWait` | `let handle = a.get_nb(patch)?; … let buffer = handle.wait()?` | the transfer owns the buffer until `wait`; any number may be in flight |
 //! | `NGA_NbPut`, `NGA_NbAcc` | `a.put_nb(patch, array)`, `a.accumulate_nb(patch, alpha, array)` | take an owned array. To lend a buffer: `job.scope(\|s\| …)`, which ends when all its transfers have |
 //! | `NGA_NbTest` | `handle.test()` | |
-//! | `NGA_Gather`, `NGA_Scatter`, `NGA_Scatter_acc`, `NGA_Gather_flat`, `NGA_Scatter_flat`, `NGA_Scatter_acc_flat` | `a.gather(&subscripts, &mut values)`, `a.scatter(&subscripts, &values)`, `a.scatter_accumulate(&subscripts, alpha, &values)` | also `a.scatter_op(&subscripts, FetchOp::Xor, &values)`, atomic on integers, which GA lacks |
+//! | `NGA_Gather`, `NGA_Scatter`, `NGA_Scatter_acc`, `NGA_Gather_flat`, `NGA_Scatter_flat`, `NGA_Scatter_acc_flat` | `a.gather(&subscripts, &mut values)`, `a.scatter(&subscripts, &values)`, `a.scatter_accumulate(&subscripts, alpha, &values)` | also `a.scatter_op(&subscripts, FetchOp::Xor, &values)`, atomic on integers, and `a.gather_plan(&subscripts)` for lists that are read again, both of which GA lacks |
 //! | `NGA_Alloc_gatscat_buf`, `NGA_Free_gatscat_buf` | not here, because lists need no buffers that are set aside | |
 //! | `NGA_Get_field`, `NGA_Put_field`, `NGA_Nbget_field`, `NGA_Nbput_field` | not here, because elements move as a whole | an array for each field, or another axis |
 //! | `NGA_Strided_get`, `NGA_Strided_put`, `NGA_Strided_acc` | `a.get(s![0..100;3, ..])` | a step in the patch; negative ones walk backwards, as in ndarray |

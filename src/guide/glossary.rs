@@ -44,6 +44,7 @@
 //! | put | writes a patch | `NGA_Put` | `ARMCI_PutS` | `MPI_Put` | `shmem_put`, `shmem_iput` |
 //! | accumulate | adds `alpha` times a buffer, atomically for each element | `NGA_Acc` | `ARMCI_AccS` | `MPI_Accumulate` with `MPI_SUM` | – |
 //! | gather, scatter | get and put of single elements from a list | `NGA_Gather`, `NGA_Scatter` | `ARMCI_GetV`, `ARMCI_PutV` | indexed types | – |
+//! | gather plan | a list whose owners are known; PETSc's `VecScatter` | – | – | – | – |
 //! | load, store | get and put of one element | – | `ARMCI_GetValue…`, `ARMCI_PutValue…` | – | `shmem_g`, `shmem_p` |
 //! | read-and-increment | adds to an integer, returns the old value | `NGA_Read_inc` | `ARMCI_Rmw` with `FETCH_AND_ADD` | `MPI_Fetch_and_op` | `shmem_atomic_fetch_add` |
 //! | compare-and-swap | replaces an integer if it has the expected value | – | – | `MPI_Compare_and_swap` | `shmem_atomic_compare_swap` |

@@ -44,12 +44,13 @@ const PURE: &[&str] = &["src/index/", "src/distribution/"];
 const FORBIDDEN_IN_PURE: &[&str] = &["memory", "comm", "sync", "array", "job"];
 /// Layers, and those above that they must not use.
 const LAYERS: &[(&str, &[&str])] = &[
-    ("comm", &["sync", "message", "array", "linalg", "file", "job"]),
-    ("sync", &["message", "array", "linalg", "file", "job"]),
-    ("message", &["array", "linalg", "file", "job"]),
-    ("array", &["linalg", "file"]),
-    ("linalg", &["file", "job"]),
-    ("file", &["linalg", "job"]),
+    ("comm", &["sync", "message", "array", "linalg", "sparse", "file", "job"]),
+    ("sync", &["message", "array", "linalg", "sparse", "file", "job"]),
+    ("message", &["array", "linalg", "sparse", "file", "job"]),
+    ("array", &["linalg", "sparse", "file"]),
+    ("linalg", &["sparse", "file", "job"]),
+    ("sparse", &["linalg", "file", "job"]),
+    ("file", &["linalg", "sparse", "job"]),
 ];
 /// State machines: their caller gives them the time, and one thread at a time runs them.
 const PROTOCOLS: &str = "src/comm/protocol/";

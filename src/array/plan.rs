@@ -344,3 +344,47 @@ impl<D: Dimension> fmt::Debug for GatherPlan<D> {
         write!(f, "GatherPlan({len} elements of {owners} members, of {:?})", self.distribution.shape())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use crate::{
+        comm::{
+            Capabilities,
+            testing::watched::{
+                Asked::{self, Get},
+                Lists, Watched,
+            },
+        },
+        prelude::*,
+    };
+
+    /// What the network of rank 0 is asked for by a fetch of elements of a vector, of which each of two ranks owns 1000.
+    fn asked_by(list: &[usize]) -> Vec<Asked> {
+        let (lists, seen) = (Lists::new(2), Mutex::default());
+        let body = |job: &Job| {
+            let x = GlobalArray1::<f64>::from_fn(job, [2000], |i| i as f64)?;
+            if job.rank() == 0 {
+                let (plan, mut values) = (x.gather_plan(list)?, vec![0.0; list.len()]);
+                lists.take(0);
+                plan.fetch(&x, &mut values)?;
+                *seen.lock().unwrap() = lists.take(0);
+                assert!(list.iter().zip(&values).all(|(&i, &value)| value == i as f64));
+            }
+            job.sync()
+        };
+        let conduit = |member| Watched::conduit(member, lists.clone(), &|_: &mut Capabilities| ());
+        Launch::new().ranks(2).timeout(30.0).run_over(conduit, body).unwrap();
+        seen.into_inner().unwrap()
+    }
+
+    #[test]
+    fn what_lies_close_together_is_one_get_and_own_elements_take_none() {
+        assert_eq!(asked_by(&[999, 0, 5]), []);
+        assert_eq!(asked_by(&[1000, 7, 1001, 1100, 1000]), [Get]);
+        assert_eq!(asked_by(&[1999, 1000, 0]), [Get; 2]);
+        let neighbors: Vec<usize> = (900..1900).rev().collect();
+        assert_eq!(asked_by(&neighbors), [Get]);
+    }
+}

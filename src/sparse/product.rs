@@ -17,6 +17,7 @@ use crate::{
     calls::located,
     element::Number,
     error::{Error, Result},
+    memory::large_pages,
     sync::{Op, fingerprint},
 };
 
@@ -192,14 +193,15 @@ impl<T: Number> Split<T> {
             (location.member == me).then_some(location.offset)
         };
         let mut columns: Vec<usize> = matrix.columns.iter().copied().filter(|&column| own_place(column).is_none()).collect();
+        let far = columns.len();
         columns.sort_unstable();
         columns.dedup();
         if x.own_part().len().max(columns.len()) > u32::MAX as usize {
             let what = format!("member {me} needs more than 2³² elements of \"{}\": use more ranks", x.name());
             return Err(Error::argument(operation, what));
         }
-        let entries = || Entries { places: Vec::new(), values: Vec::new() };
-        let (halo, own, far) = (x.gather_plan(&columns)?, entries(), entries());
+        let entries = |count| Entries { places: with_room(count), values: with_room(count) };
+        let (halo, own, far) = (x.gather_plan(&columns)?, entries(matrix.columns.len() - far), entries(far));
         let (own_lengths, far_lengths) = (Vec::with_capacity(matrix.rows.len()), Vec::new());
         let mut split = Split { halo, own_lengths, own, far_lengths, far, room: Mutex::default() };
         for (row, (_, row_columns, values)) in matrix.rows().enumerate() {
@@ -216,9 +218,20 @@ impl<T: Number> Split<T> {
                 split.far_lengths.push((row as u32, far as u32));
             }
         }
-        split.room = Mutex::new([columns.len(), split.far_lengths.len()].map(|len| vec![T::ZERO; len]));
+        split.room = Mutex::new([columns.len(), split.far_lengths.len()].map(|len| {
+            let mut room = with_room(len);
+            room.resize(len, T::ZERO);
+            room
+        }));
         Ok(split)
     }
+}
+
+/// An empty list with room for so many, in large pages if there are any: the elements of the halo are read in any order.
+fn with_room<T>(len: usize) -> Vec<T> {
+    let mut list = Vec::with_capacity(len);
+    large_pages::wish(list.spare_capacity_mut());
+    list
 }
 
 impl<T: Number> Entries<T> {

@@ -101,16 +101,17 @@ impl<T: Number> SparseMatrix<T> {
         }
         let (x, part) = (x.own_part(), y.own_part());
         let own_block = y.own_blocks().next().filter(|block| block.patch.range(0) == self.rows);
-        let mut far_sums = split.far_lengths.iter().zip(&*far_sums).map(|(&(row, _), &sum)| (row as usize, sum)).peekable();
+        let (mut far_rows, mut far_sums) = (split.far_lengths.as_slice(), far_sums.as_slice());
         let (mut own, mut sums) = (split.own.by_rows(), [T::ZERO; CHUNK]);
         for (chunk, lengths) in split.own_lengths.chunks(CHUNK).enumerate() {
             let (first, sums) = (chunk * CHUNK, &mut sums[..lengths.len()]);
             for (sum, &len) in sums.iter_mut().zip(lengths) {
                 *sum = own.next(len).fold(T::ZERO, |sum, (place, value)| sum.plus(value.scaled(x.load(place))));
             }
-            while let Some((row, sum)) = far_sums.next_if(|&(row, _)| row < first + sums.len()) {
-                sums[row - first] = sums[row - first].plus(sum);
-            }
+            let (now, later) = far_rows.split_at(far_rows.partition_point(|&(row, _)| (row as usize) < first + sums.len()));
+            let (adds, behind) = far_sums.split_at(now.len());
+            now.iter().zip(adds).for_each(|(&(row, _), &add)| sums[row as usize - first] = sums[row as usize - first].plus(add));
+            (far_rows, far_sums) = (later, behind);
             match &own_block {
                 Some(block) => part.write_slice(block.offset + first, sums),
                 None => {

@@ -374,7 +374,7 @@ mod tests {
             }
             job.sync()
         };
-        let conduit = |member| Watched::conduit(member, lists.clone(), &|_: &mut Capabilities| ());
+        let conduit = |member| Watched::conduit(member, lists.clone(), |_: &mut Capabilities| ());
         Launch::new().ranks(2).timeout(30.0).run_over(conduit, body).unwrap();
         seen.into_inner().unwrap()
     }

@@ -360,12 +360,6 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
             .called_at(Location::caller())
     }
 
-    /// The number of the array in its group.
-    #[cfg(feature = "blas")]
-    pub(crate) fn id(&self) -> u64 {
-        self.id
-    }
-
     /// Fails when an epoch of the array did.
     pub(crate) fn check_sound(&self, operation: &'static str) -> Result<()> {
         if self.poisoned { Err(Error::Poisoned { array: self.name.to_string(), operation: operation.into() }) } else { Ok(()) }

@@ -197,7 +197,7 @@
 //!
 //! | GA | here | notes |
 //! |---|---|---|
-//! | sparse arrays (`…sprs_array_…`) | not here yet | |
+//! | sparse arrays (`…sprs_array_…`) | [`SparseMatrix`](crate::SparseMatrix): `from_triplets`, `matvec`, `rows` | products with vectors, none of two sparse matrices |
 //! | disk resident arrays: `DRA_Create`, `NDRA_Create`, `DRA_Open`, `DRA_Write`, `NDRA_Write_section`, `DRA_Read`, `NDRA_Read_section`, `DRA_Close` | `DiskArray::create`, `open`, `put`, `get`, `accumulate`, `write`, `read`, `close`; `a.save(..)`, `a.read(..)` | any member at any time, or collective between disk and memory; [formats](crate::guide::files) |
 //! | shared files (SF), exclusive access files (EAF) | not here, because `std::os::unix::fs::FileExt` has `read_at` and `write_at` | |
 //! | global pointer arrays (GP) | not here, because no program that we know uses them | |

@@ -79,5 +79,5 @@
 //!   message, and a rank answers only in its own calls.
 //! * A machine that is lost is found only where MPI provides `MPI_THREAD_MULTIPLE`. A rank watches the machines that it met first and
 //!   those that it waits for.
-//! * Not implemented yet: arrays mirrored on nodes, sparse arrays, eigensolvers that divide one matrix among nodes. `ib`,
+//! * Not implemented yet: arrays mirrored on nodes, eigensolvers that divide one matrix among nodes. `ib`,
 //!   `gemini` and `extoll` never ran on an adapter.

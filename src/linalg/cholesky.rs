@@ -1,18 +1,18 @@
 //! Symmetric and Hermitian positive definite matrices.
 
-use ndarray::{Ix2, s};
+use ndarray::{Dim, Ix2, s};
 
 use super::{
     eigen::{Eigen, eigh},
     lapack::{Field, Spectrum},
-    leader::{Leader, by_columns, collect, collect_finite, collect_symmetric, conjugate},
+    leader::{Held, Leader, by_columns, collect_finite, collect_symmetric, conjugate},
 };
 use crate::{GlobalArray, GlobalArray2, algebra::VectorOrMatrix, calls::located, error::Result};
 
-/// The factor L of a matrix s = L Lᴴ, which can be used again and again.
+/// The factor L of a matrix s = L Lᴴ, which can be used again and again. Member 0 keeps it.
 #[derive(Debug)]
 pub struct Cholesky<T> {
-    l: GlobalArray2<T>,
+    l: Held<T>,
 }
 
 /// # Factors
@@ -42,16 +42,19 @@ impl<T: Field> GlobalArray<T, Ix2> {
                     Ok(())
                 },
             )?;
-            Ok(Cholesky { l: leader.spread(ndarray::Dim([order, order]), l, &format!("L of {}", self.name()))? })
+            Ok(Cholesky { l: leader.hold(order, l) })
         })
     }
 }
 
 impl<T: Field> Cholesky<T> {
-    /// The lower triangular factor; zero above the diagonal.
-    #[must_use]
-    pub fn l(&self) -> &GlobalArray2<T> {
-        &self.l
+    /// The lower triangular factor; zero above the diagonal. Collective.
+    ///
+    /// # Errors
+    /// Too little memory; the end of the job.
+    #[track_caller]
+    pub fn l(&self) -> Result<GlobalArray2<T>> {
+        located(move || self.l.leader("l").spread(Dim([self.l.order; 2]), self.l.factors.as_ref(), "L"))
     }
 
     /// The solution of s x = b, for a vector or several right-hand sides as the columns of a matrix. Collective.
@@ -61,21 +64,21 @@ impl<T: Field> Cholesky<T> {
     #[track_caller]
     pub fn solve<D: VectorOrMatrix>(&self, b: &GlobalArray<T, D>) -> Result<GlobalArray<T, D>> {
         located(move || {
-            let leader = Leader::of("solve", &self.l)?;
-            leader.check_rows(self.l.shape()[0], b)?;
+            let leader = self.l.leader("solve");
+            leader.check_rows(self.l.order, b)?;
             let mut x = None;
             leader.run(
                 &[b.id()],
-                || Ok((collect(&self.l)?, by_columns(collect_finite(b)?))),
-                |lapack, (l, mut all)| {
+                || collect_finite(b).map(by_columns),
+                |lapack, mut all| {
                     conjugate(&mut all);
-                    lapack.solve_by_cholesky(&l, &mut all)?;
+                    lapack.solve_by_cholesky(self.l.factors(), &mut all)?;
                     conjugate(&mut all);
                     x = Some(all);
                     Ok(())
                 },
             )?;
-            leader.spread(b.distribution().extents().clone(), x, "x")
+            leader.spread(b.distribution().extents().clone(), x.as_ref(), "x")
         })
     }
 
@@ -90,11 +93,11 @@ impl<T: Field> Cholesky<T> {
     #[track_caller]
     pub fn inverse(&self) -> Result<GlobalArray2<T>> {
         located(move || {
-            let leader = Leader::of("inverse", &self.l)?;
+            let leader = self.l.leader("inverse");
             let mut inverse = None;
             leader.run(
                 &[],
-                || Ok(collect(&self.l)?),
+                || Ok(self.l.factors().clone()),
                 |lapack, mut all| {
                     lapack.inverse_by_cholesky(&mut all)?;
                     for column in 1..all.ncols() {
@@ -104,7 +107,7 @@ impl<T: Field> Cholesky<T> {
                     Ok(())
                 },
             )?;
-            leader.spread(*self.l.distribution().extents(), inverse, "inverse")
+            leader.spread(Dim([self.l.order; 2]), inverse.as_ref(), "inverse")
         })
     }
 

@@ -4,7 +4,7 @@ use ndarray::{Dim, Ix2};
 
 use super::{
     lapack::{Field, Spectrum, Values},
-    leader::{Leader, collect, collect_symmetric, conjugate},
+    leader::{Held, Leader, collect_symmetric, conjugate},
 };
 use crate::{
     GlobalArray, GlobalArray2, Number,
@@ -73,11 +73,11 @@ pub(super) fn eigh<T: Field>(
     operation: &'static str,
     h: &GlobalArray2<T>,
     spectrum: Spectrum,
-    factor: Option<&GlobalArray2<T>>,
+    factor: Option<&Held<T>>,
 ) -> Result<Eigen<T>> {
     let leader = Leader::of(operation, h)?;
     let order = leader.order(h.shape())?;
-    factor.map_or(Ok(()), |l| leader.check_rows(order, l))?;
+    factor.map_or(Ok(()), |l| l.leader(operation).check_rows(l.order, h))?;
     let call = match spectrum {
         Spectrum::All => [0; 3],
         Spectrum::Lowest(count) => [1, count as u64, 0],
@@ -90,21 +90,25 @@ pub(super) fn eigh<T: Field>(
         }
     };
     let (mut values, mut vectors) = (Values::<T>::new(), None);
-    let read = || Ok((collect_symmetric(h)?, factor.map(collect).transpose()?));
-    let found = leader.run(&call, read, |lapack, (mut a, l)| {
-        if let Some(l) = &l {
-            lapack.reduce_by_cholesky(&mut a, l)?;
-        }
-        let (found, mut columns) = lapack.eigh(a, spectrum)?;
-        if let Some(l) = &l {
-            lapack.solve_upper(l, &mut columns)?;
-        }
-        conjugate(&mut columns);
-        (values, vectors) = (found, Some(columns));
-        Ok(values.len())
-    })?;
+    let found = leader.run(
+        &call,
+        || collect_symmetric(h),
+        |lapack, mut a| {
+            let l = factor.map(Held::factors);
+            if let Some(l) = l {
+                lapack.reduce_by_cholesky(&mut a, l)?;
+            }
+            let (found, mut columns) = lapack.eigh(a, spectrum)?;
+            if let Some(l) = l {
+                lapack.solve_upper(l, &mut columns)?;
+            }
+            conjugate(&mut columns);
+            (values, vectors) = (found, Some(columns));
+            Ok(values.len())
+        },
+    )?;
     values.resize(found, <T::Real as Number>::ONE);
     h.group().broadcast(0, &mut values)?;
-    let vectors = leader.spread(Dim([order, found]), vectors, &format!("eigenvectors of {}", h.name()))?;
+    let vectors = leader.spread(Dim([order, found]), vectors.as_ref(), &format!("eigenvectors of {}", h.name()))?;
     Ok(Eigen { values, vectors })
 }

@@ -94,7 +94,7 @@ impl<'a> Leader<'a> {
     pub(super) fn spread<T: Field, D: Dimension>(
         &self,
         shape: D,
-        elements: Option<Array2<T>>,
+        elements: Option<&Array2<T>>,
         name: &str,
     ) -> Result<GlobalArray<T, D>> {
         let array = GlobalArray::builder(self.group, shape.clone()).name(name).create()?;
@@ -106,6 +106,10 @@ impl<'a> Leader<'a> {
         }
         self.group.settle(Op::Algebra, array.id())?;
         Ok(array)
+    }
+
+    pub(super) fn hold<T>(&self, order: usize, factors: Option<Array2<T>>) -> Held<T> {
+        Held { group: self.group.clone(), name: self.name.to_owned(), id: self.id, order, factors }
     }
 
     pub(super) fn argument(&self, what: impl std::fmt::Display) -> Error {
@@ -132,6 +136,29 @@ impl<'a> Leader<'a> {
             return Ok(());
         };
         Err(Error::Mismatch { operation: self.operation.into(), what: format!("array \"{}\" {what}", self.name) })
+    }
+}
+
+/// Factors of a matrix, which member 0 keeps.
+#[derive(Debug)]
+pub(super) struct Held<T> {
+    pub(super) group: Group,
+    name: String,
+    id: u64,
+    pub(super) order: usize,
+    /// Row by row; none on other members.
+    pub(super) factors: Option<Array2<T>>,
+}
+
+impl<T: Field> Held<T> {
+    pub(super) fn leader(&self, operation: &'static str) -> Leader<'_> {
+        let bytes = (self.order * self.order * size_of::<T>()) as u64;
+        Leader { group: &self.group, operation, name: &self.name, id: self.id, bytes }
+    }
+
+    /// On member 0.
+    pub(super) fn factors(&self) -> &Array2<T> {
+        self.factors.as_ref().expect("member 0 works")
     }
 }
 

@@ -5,16 +5,16 @@ use num_traits::{Float, Zero};
 
 use super::{
     lapack::Field,
-    leader::{Leader, by_columns, collect, collect_finite},
+    leader::{Held, Leader, by_columns, collect_finite},
 };
-use crate::{GlobalArray, GlobalArray2, Number, algebra::VectorOrMatrix, calls::located, error::Result};
+use crate::{GlobalArray, Number, algebra::VectorOrMatrix, calls::located, error::Result};
 
-/// The factors of a matrix with its columns interchanged, a P = L U.
+/// The factors of a matrix with its columns interchanged, a P = L U. Member 0 keeps them.
 #[derive(Debug)]
 pub struct Lu<T: Field> {
     /// L, and above its diagonal U without its ones.
-    factors: GlobalArray2<T>,
-    /// Column i was interchanged with row `pivots[i] - 1`, one after the other; on member 0.
+    factors: Held<T>,
+    /// Column i was interchanged with column `pivots[i] - 1`, one after the other; on member 0.
     pivots: Vec<i32>,
     /// The largest column sum of magnitudes of the matrix, on member 0.
     norm: T::Real,
@@ -64,8 +64,7 @@ impl<T: Field> GlobalArray<T, Ix2> {
                     Ok(())
                 },
             )?;
-            let factors = leader.spread(ndarray::Dim([order, order]), factors, &format!("LU of {}", self.name()))?;
-            Ok(Lu { factors, pivots, norm })
+            Ok(Lu { factors: leader.hold(order, factors), pivots, norm })
         })
     }
 }
@@ -78,19 +77,19 @@ impl<T: Field> Lu<T> {
     #[track_caller]
     pub fn solve<D: VectorOrMatrix>(&self, b: &GlobalArray<T, D>) -> Result<GlobalArray<T, D>> {
         located(move || {
-            let leader = Leader::of("solve", &self.factors)?;
-            leader.check_rows(self.factors.shape()[0], b)?;
+            let leader = self.factors.leader("solve");
+            leader.check_rows(self.factors.order, b)?;
             let mut x = None;
             leader.run(
                 &[b.id()],
-                || Ok((collect(&self.factors)?, by_columns(collect_finite(b)?))),
-                |lapack, (factors, mut all)| {
-                    lapack.solve_by_lu(&factors, &self.pivots, &mut all)?;
+                || collect_finite(b).map(by_columns),
+                |lapack, mut all| {
+                    lapack.solve_by_lu(self.factors.factors(), &self.pivots, &mut all)?;
                     x = Some(all);
                     Ok(())
                 },
             )?;
-            leader.spread(b.distribution().extents().clone(), x, "x")
+            leader.spread(b.distribution().extents().clone(), x.as_ref(), "x")
         })
     }
 
@@ -101,13 +100,13 @@ impl<T: Field> Lu<T> {
     #[track_caller]
     pub fn log_determinant(&self) -> Result<(T, T::Real)> {
         located(move || {
-            let leader = Leader::of("log_determinant", &self.factors)?;
+            let leader = self.factors.leader("log_determinant");
             let (mut sign, mut ln) = ([T::ONE], [T::Real::zero()]);
             leader.run(
                 &[],
-                || Ok(collect(&self.factors)?),
-                |_, factors| {
-                    for (i, x) in factors.diag().iter().enumerate() {
+                || Ok(()),
+                |_, ()| {
+                    for (i, x) in self.factors.factors().diag().iter().enumerate() {
                         let magnitude = x.magnitude();
                         ln[0] += magnitude.ln();
                         let unit = *x / T::of_real(magnitude);
@@ -116,8 +115,8 @@ impl<T: Field> Lu<T> {
                     Ok(())
                 },
             )?;
-            self.factors.group().broadcast(0, &mut sign)?;
-            self.factors.group().broadcast(0, &mut ln)?;
+            self.factors.group.broadcast(0, &mut sign)?;
+            self.factors.group.broadcast(0, &mut ln)?;
             Ok((sign[0], ln[0]))
         })
     }
@@ -142,19 +141,19 @@ impl<T: Field> Lu<T> {
     #[track_caller]
     pub fn condition(&self) -> Result<T::Real> {
         located(move || {
-            let leader = Leader::of("condition", &self.factors)?;
+            let leader = self.factors.leader("condition");
             let mut condition = [<T::Real as Number>::ONE];
             leader.run(
                 &[],
-                || Ok(collect(&self.factors)?),
-                |lapack, factors| {
-                    if !factors.is_empty() {
-                        condition[0] = lapack.reciprocal_condition(&factors, self.norm)?.recip();
+                || Ok(()),
+                |lapack, ()| {
+                    if self.factors.order > 0 {
+                        condition[0] = lapack.reciprocal_condition(self.factors.factors(), self.norm)?.recip();
                     }
                     Ok(())
                 },
             )?;
-            self.factors.group().broadcast(0, &mut condition)?;
+            self.factors.group.broadcast(0, &mut condition)?;
             Ok(condition[0])
         })
     }

@@ -14,7 +14,7 @@
 //!
 //! # How
 //! Member 0 collects the matrix and calls LAPACK by as many threads as the members on its node have cores, while these sleep. So the matrix, with
-//! what LAPACK needs besides (for `eigh` twice the matrix), must fit the memory of one node. A process in which LAPACK had threads finds no deadlocks
+//! what LAPACK needs besides (for `eigh` twice the matrix), must fit the memory of one node. Factors stay with member 0. A process in which LAPACK had threads finds no deadlocks
 //! any more, as one with other threads of its own.
 //!
 //! # Errors

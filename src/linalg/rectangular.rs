@@ -57,7 +57,7 @@ impl<T: Field> GlobalArray<T, Ix2> {
             )?;
             let mut shape = b.distribution().extents().clone();
             shape.slice_mut()[0] = columns;
-            leader.spread(shape, x, "x")
+            leader.spread(shape, x.as_ref(), "x")
         })
     }
 
@@ -88,8 +88,8 @@ impl<T: Field> GlobalArray<T, Ix2> {
             )?;
             values.resize(few, <T::Real as Number>::ONE);
             self.group().broadcast(0, &mut values)?;
-            let u = leader.spread(ndarray::Dim([rows, few]), vectors.0, &format!("U of {}", self.name()))?;
-            let vt = leader.spread(ndarray::Dim([few, columns]), vectors.1, &format!("V of {}", self.name()))?;
+            let u = leader.spread(ndarray::Dim([rows, few]), vectors.0.as_ref(), &format!("U of {}", self.name()))?;
+            let vt = leader.spread(ndarray::Dim([few, columns]), vectors.1.as_ref(), &format!("V of {}", self.name()))?;
             Ok(Svd { u, values, vt })
         })
     }

@@ -142,7 +142,9 @@ fn of_type<T: Sample>() {
                 assert!(l.indexed_iter().all(|((i, j), x)| i >= j || *x == T::ZERO));
                 let general = factor.eigh(&a)?;
                 check_eigen(&h, &s, &general.values, &general.vectors.get(..)?);
-                assert_eq!(factor.eigh_of(&a, Spectrum::Lowest(1))?.vectors.shape(), [order, 1]);
+                let part = factor.eigh_of(&a, Spectrum::Lowest(order.div_ceil(2)))?;
+                check_eigen(&h, &s, &part.values, &part.vectors.get(..)?);
+                assert!(part.values.iter().zip(&general.values).all(|(x, y)| close(*x, *y)));
                 let condition = largest(&factor.inverse()?.get(..)?) * largest(&s) * order as f64;
                 assert!(apart(&s.dot(&factor.inverse()?.get(..)?), &unit) < 10.0 * condition);
                 let b = random::<T>(order, 3, 3);
@@ -291,6 +293,10 @@ fn what_is_wrong_with_a_matrix_is_said_on_all() {
         assert_eq!(fault(singular.lu().map(drop)), MatrixError::Singular { at: 2 });
         let b = GlobalArray1::<f64>::from_fn(job, [5], |_| 1.0)?;
         assert_eq!(fault(singular.least_squares(&b).map(drop)), MatrixError::Dependent { at: 2 });
+        let unit = made(&|i, j| if i == j { 1.0 } else { 0.0 })?;
+        let wrong = GlobalArray1::<f64>::builder(job, [5]).fill(f64::INFINITY).name("wrong").create()?;
+        let said = unit.lu()?.solve(&wrong).expect_err("an infinite right-hand side").to_string();
+        assert!(["solve", "wrong", "not finite"].iter().all(|word| said.contains(word)), "{said}");
         // The group works on, and refuses what does not fit.
         let says = |found: Result<(), Error>, words: &[&str]| {
             let said = found.expect_err("a refusal").to_string();
@@ -299,7 +305,6 @@ fn what_is_wrong_with_a_matrix_is_said_on_all() {
         let wide = GlobalArray2::<f64>::builder(job, [2, 3]).zeros().name("wide").create()?;
         says(wide.eigh().map(drop), &["eigh", "wide", "[2, 3]", "square", "linalg.rs"]);
         says(wide.least_squares(&b).map(drop), &["least_squares", "wide", "2 rows and 3 columns"]);
-        let unit = made(&|i, j| if i == j { 1.0 } else { 0.0 })?;
         let short = GlobalArray1::<f64>::zeros(job, [4])?;
         says(unit.lu()?.solve(&short).map(drop), &["solve", "5 rows", "[4]"]);
         says(unit.eigh_of(Spectrum::Interval(2.0, 1.0)).map(drop), &["eigh_of", "from 2 to 1"]);
@@ -309,6 +314,32 @@ fn what_is_wrong_with_a_matrix_is_said_on_all() {
         let nothing = GlobalArray2::<f64>::zeros(job, [0, 0])?;
         assert!(nothing.eigh()?.values.is_empty() && nothing.cholesky()?.l()?.is_empty() && nothing.svd()?.values.is_empty());
         assert_eq!(nothing.lu()?.determinant()?, 1.0);
+        job.sync()
+    });
+}
+
+/// Neither the square of a magnitude nor what is left of it is a finite number here.
+#[test]
+fn a_complex_determinant_of_any_size_is_right() {
+    everywhere(|job| {
+        for size in [1e-24_f32, 1e20, 1e38] {
+            let a = GlobalArray2::<Complex32>::builder(job, [1, 1]).fill(Complex::new(0.0, size)).create()?;
+            let lu = a.lu()?;
+            let (sign, ln) = lu.log_determinant()?;
+            assert!((sign - Complex::I).norm() < 1e-6 && (ln - size.ln()).abs() < 1e-4, "{size}: {sign}, {ln}");
+            let found = lu.determinant()?;
+            assert!(((found / Complex::I).re / size - 1.0).abs() < 1e-4, "{size}: {found}");
+        }
+        job.sync()
+    });
+}
+
+/// An interval whose ends are equal in single precision has no eigenvalues.
+#[test]
+fn an_interval_that_rounds_to_nothing_is_empty() {
+    everywhere(|job| {
+        let a = GlobalArray2::<f32>::from_fn(job, [3, 3], |(i, j)| f32::from(u8::from(i == j)))?;
+        assert!(a.eigh_of(Spectrum::Interval(1.0, 1.0 + 1e-10))?.values.is_empty());
         job.sync()
     });
 }

@@ -29,6 +29,8 @@ pub(crate) struct Rank<'j> {
     look_ahead: LookAhead<'j>,
     exchange: RowBuffers,
     trailing: Trailing<'j>,
+    /// Panels are factored while threads update, on all ranks.
+    all_have_threads: bool,
     swap: Duration,
 }
 
@@ -79,6 +81,9 @@ impl<'j> Rank<'j> {
         let (p, q) = (job.rank() / grid.columns, job.rank() % grid.columns);
         let rows = Axis { extent: n, block, processes: grid.rows, me: p };
         let columns = Axis { extent: n, block, processes: grid.columns, me: q };
+        let trailing = Trailing::new(job, rows)?;
+        // Members of a process column must exchange and factor in the same order.
+        let all_have_threads = job.all_reduce_one(usize::from(trailing.threads.is_some()), ops::min)? == 1;
         Ok(Rank {
             job,
             rows,
@@ -92,7 +97,8 @@ impl<'j> Rank<'j> {
                 phases: Phases::default(),
             },
             exchange: RowBuffers::new(job, rows, columns)?,
-            trailing: Trailing::new(job, rows)?,
+            trailing,
+            all_have_threads,
             swap: Duration::ZERO,
         })
     }
@@ -142,7 +148,7 @@ impl<'j> Rank<'j> {
                 // The panel is factored where it stands: the columns of `next` from the diagonal down.
                 next = Some(columns.slice_move(s![below.., ..]));
             }
-            let threads = self.trailing.threads.clone();
+            let threads = self.trailing.threads.clone().filter(|_| self.all_have_threads);
             if threads.is_none() {
                 ahead = next.take().map(|next| self.look_ahead.factor(next, end)).transpose()?;
             }

@@ -110,7 +110,7 @@ impl<T: Element, D: Dimension> GlobalArray<T, D> {
                 let (window, at) = (offset >> u32::BITS, offset as u32);
                 let runs = owners.entry((member, window)).or_default();
                 match runs.last_mut() {
-                    Some(run) if (at.wrapping_sub(run.at), to - run.to) == (run.len, run.len) && run.len() < BATCH => {
+                    Some(run) if run.at.checked_add(run.len) == Some(at) && to - run.to == run.len && run.len() < BATCH => {
                         run.len += 1
                     }
                     _ => runs.push(Run { at, to, len: 1 }),

@@ -5,6 +5,9 @@ use std::io::{self, Read, Write};
 use super::kind::Kind;
 use crate::portable::{Portable, portable};
 
+/// Coordinates of a longer axis are not written.
+pub(super) const MOST_COORDINATES: usize = 1 << 24;
+
 /// The value of an attribute of a file or of an array in it.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]

@@ -29,7 +29,7 @@ impl<T: Field> GlobalArray<T, Ix2> {
     #[track_caller]
     pub fn cholesky(&self) -> Result<Cholesky<T>> {
         located(move || {
-            let leader = Leader::of("cholesky", self)?;
+            let leader = Leader::of("cholesky", self, 1)?;
             let order = leader.order(self.shape())?;
             let mut l = None;
             leader.run(
@@ -54,7 +54,7 @@ impl<T: Field> Cholesky<T> {
     /// Too little memory; the end of the job.
     #[track_caller]
     pub fn l(&self) -> Result<GlobalArray2<T>> {
-        located(move || self.l.leader("l").spread(Dim([self.l.order; 2]), self.l.factors.as_ref(), "L"))
+        located(move || self.l.leader("l", 0).spread(Dim([self.l.order; 2]), self.l.factors.as_ref(), "L"))
     }
 
     /// The solution of s x = b, for a vector or several right-hand sides as the columns of a matrix. Collective.
@@ -64,8 +64,7 @@ impl<T: Field> Cholesky<T> {
     #[track_caller]
     pub fn solve<D: VectorOrMatrix>(&self, b: &GlobalArray<T, D>) -> Result<GlobalArray<T, D>> {
         located(move || {
-            let leader = self.l.leader("solve");
-            leader.check_rows(self.l.order, b)?;
+            let leader = self.l.leader("solve", 0).with(self.l.order, b)?;
             let mut x = None;
             leader.run(
                 &[b.id()],
@@ -93,7 +92,7 @@ impl<T: Field> Cholesky<T> {
     #[track_caller]
     pub fn inverse(&self) -> Result<GlobalArray2<T>> {
         located(move || {
-            let leader = self.l.leader("inverse");
+            let leader = self.l.leader("inverse", 1);
             let mut inverse = None;
             leader.run(
                 &[],

@@ -1,16 +1,14 @@
 //! Eigenvalues and eigenvectors of symmetric and Hermitian matrices.
 
+use std::cmp::Ordering;
+
 use ndarray::{Dim, Ix2};
 
 use super::{
     lapack::{Field, Spectrum, Values},
     leader::{Held, Leader, collect_symmetric, conjugate},
 };
-use crate::{
-    GlobalArray, GlobalArray2, Number,
-    calls::located,
-    error::{Error, Result},
-};
+use crate::{GlobalArray, GlobalArray2, Number, calls::located, error::Result};
 
 /// Eigenvalues and eigenvectors.
 #[derive(Debug)]
@@ -75,24 +73,24 @@ pub(super) fn eigh<T: Field>(
     spectrum: Spectrum,
     factor: Option<&Held<T>>,
 ) -> Result<Eigen<T>> {
-    let leader = Leader::of(operation, h)?;
+    // The matrix, and a workspace of twice its size.
+    let leader = Leader::of(operation, h, 3)?;
     let order = leader.order(h.shape())?;
-    factor.map_or(Ok(()), |l| l.leader(operation).check_rows(l.order, h))?;
+    factor.map_or(Ok(()), |l| l.leader(operation, 0).with(l.order, h).map(drop))?;
     let call = match spectrum {
         Spectrum::All => [0; 3],
         Spectrum::Lowest(count) => [1, count as u64, 0],
-        Spectrum::Interval(low, high) if low < high => [2, low.to_bits(), high.to_bits()],
-        Spectrum::Interval(low, high) => {
-            return Err(Error::argument(
-                operation,
-                format_args!("an interval from {low} to {high}; its end must be above its start"),
-            ));
-        }
+        Spectrum::Interval(low, high) => [2, low.to_bits(), high.to_bits()],
     };
     let (mut values, mut vectors) = (Values::<T>::new(), None);
     let found = leader.run(
         &call,
-        || collect_symmetric(h),
+        || match spectrum {
+            Spectrum::Interval(low, high) if low.partial_cmp(&high) != Some(Ordering::Less) => {
+                Err(leader.argument(format_args!("and an interval from {low} to {high}; its end must be above its start")).into())
+            }
+            _ => collect_symmetric(h),
+        },
         |lapack, mut a| {
             let l = factor.map(Held::factors);
             if let Some(l) = l {

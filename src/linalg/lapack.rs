@@ -78,13 +78,14 @@ pub(super) struct Lapack {
 
 /// Why the leader has no result.
 pub(super) enum Failure {
-    Matrix(MatrixError),
+    /// With the name of an array, if it is not the one whose method was called.
+    Matrix(MatrixError, Option<String>),
     Other(Error),
 }
 
 impl From<MatrixError> for Failure {
     fn from(error: MatrixError) -> Self {
-        Failure::Matrix(error)
+        Failure::Matrix(error, None)
     }
 }
 
@@ -144,8 +145,8 @@ macro_rules! call {
     ($lapack:expr, $name:expr, $($argument:expr),*; $($len:literal),*) => {{
         type Routine = unsafe extern "C" fn($(replace!($argument => *mut c_void),)* $(replace!($len => usize)),*);
         let routine = $lapack.routine::<Routine>($name)?;
-        // SAFETY: the routine has these arguments in LAPACK, by the library's interface with 32-bit integers, others of which are refused when it is
-        // loaded. What it writes are the arguments that are made of `&mut`, which are as long as it asks; it keeps none.
+        // SAFETY: the routine has these arguments in LAPACK, by the library's interface with 32-bit integers, others of which are refused when it
+        // is loaded (`check_integers`). What it writes are the arguments that are made of `&mut`, which are as long as it asks; it keeps none.
         unsafe { routine($($argument),*, $($len),*) }
     }};
 }
@@ -177,10 +178,25 @@ fn memory<T>(matrix: &mut Array2<T>) -> *mut c_void {
 
 impl Lapack {
     pub(super) fn load(operation: &'static str) -> Result<Self> {
-        let missing = "needs a LAPACK, and no Intel MKL, FlexiBLAS or OpenBLAS is found (Debian: apt-get install libopenblas0-pthread); set GA_BLAS \
-                       to the path of one";
+        let missing = "needs a LAPACK, and no Intel MKL, FlexiBLAS or OpenBLAS is used: none is found (Debian: apt-get install libopenblas0-pthread), or \
+                       GA_BLAS is \"none\"; set GA_BLAS to the path of one";
         let blas = library().map_err(|what| Error::argument(operation, what))?;
-        Ok(Lapack { blas: blas.ok_or_else(|| Error::argument(operation, missing))?, operation })
+        let lapack = Lapack { blas: blas.ok_or_else(|| Error::argument(operation, missing))?, operation };
+        lapack.check_integers()?;
+        Ok(lapack)
+    }
+
+    /// An error if the library's integers have 64 bits: then it writes all of an answer, not only the lower half.
+    fn check_integers(&self) -> Result<()> {
+        let (one, mut matrix, mut info) = (1_i64.to_le(), [1.0_f64], [-1_i64]);
+        call!(self, "dpotrf".to_owned(), of(&b'U'), of(&one), out(&mut matrix), of(&one), out(&mut info); 1);
+        match info {
+            [0] => Err(Error::argument(
+                self.operation,
+                "the library of GA_BLAS has 64-bit integers; set GA_BLAS to one with 32-bit integers",
+            )),
+            _ => Ok(()),
+        }
     }
 
     pub(super) fn on_cores<R: Send>(&self, cores: &[usize], work: impl FnOnce(&Self) -> R + Send) -> Result<R> {
@@ -190,8 +206,9 @@ impl Lapack {
     fn routine<F: Copy>(&self, name: String) -> Result<F> {
         let symbol = CString::new(name.clone() + "_").unwrap_or_default();
         self.blas.function(&symbol).ok_or_else(|| {
-            let what =
-                format!("the library that GA_BLAS names, or that was found, has no {name}; set GA_BLAS to a library with LAPACK");
+            let what = format!(
+                "the BLAS that GA_BLAS names, or that was found, has no LAPACK ({name}), as BLIS; set GA_BLAS to an OpenBLAS, FlexiBLAS or MKL"
+            );
             Error::argument(self.operation, what)
         })
     }
@@ -208,6 +225,14 @@ impl Lapack {
             // Single precision rounds.
             (asked * (1.0 + 1e-6)).ceil().max(1.0) as usize
         };
+        // Routines count the length in 32 bits, which may wrap round.
+        let is_count = asked.work[0] == T::of_real(asked.work[0].magnitude()) && asked.real[0] >= T::Real::zero();
+        if !is_count || asked.whole[0] < 0 {
+            return Err(Error::argument(
+                self.operation,
+                "a workspace that LAPACK's 32-bit integers do not count: the matrix is too large",
+            ));
+        }
         let lens = [len(asked.work[0].magnitude()), len(asked.real[0]), asked.whole[0].max(1) as usize];
         let [work, real, whole] = lens;
         Ok(Space {
@@ -231,7 +256,10 @@ impl Lapack {
     pub(super) fn eigh<T: Field>(&self, a: Array2<T>, spectrum: Spectrum) -> Result<(Values<T>, Array2<T>), Failure> {
         /// Beyond this order the workspace of divide and conquer is too long for 32-bit integers.
         const MOST: usize = 32_000;
+        let real_of = |value: f64| <T::Real as NumCast>::from(value).unwrap_or(T::Real::infinity());
         match spectrum {
+            // Equal in single precision.
+            Spectrum::Interval(low, high) if real_of(low) >= real_of(high) => Ok((Vec::new(), a.slice_move(s![.., ..0]))),
             _ if a.is_empty() || spectrum == Spectrum::Lowest(0) => Ok((Vec::new(), a.slice_move(s![.., ..0]))),
             Spectrum::All if a.nrows() <= MOST => self.eigh_by_division(a),
             _ => self.eigh_by_representations(a, spectrum),
@@ -259,7 +287,7 @@ impl Lapack {
         Ok((values, a.reversed_axes()))
     }
 
-    /// Relatively robust representations: less work for a part of the vectors.
+    /// Relatively robust representations; for a part of the vectors bisection and inverse iteration, which is less work.
     fn eigh_by_representations<T: Field>(&self, mut a: Array2<T>, spectrum: Spectrum) -> Result<(Values<T>, Array2<T>), Failure> {
         let order = a.nrows();
         let n = self.int(order)?;
@@ -368,8 +396,14 @@ impl Lapack {
 
     /// Of a matrix column by column: U and Vᴴ, with as many columns and rows as there are singular values, and these from the largest on.
     pub(super) fn svd<T: Field>(&self, mut a: Array2<T>) -> Result<([Array2<T>; 2], Values<T>), Failure> {
+        /// Beyond it the routine's sums of lengths wrap round.
+        const MOST: usize = 20_000;
         let (height, width) = a.dim();
         let few = height.min(width);
+        if few > MOST {
+            let what = format_args!("{height} x {width}: LAPACK's 32-bit integers suffice for a shorter axis of {MOST}");
+            return Err(Error::argument(self.operation, what).into());
+        }
         let [rows, columns, k] = [self.int(height)?, self.int(width)?, self.int(few)?];
         let mut values = vec![T::Real::zero(); few];
         let [mut u, mut vt] = [(few, height), (width, few)].map(|shape| Array2::<T>::zeros(shape).reversed_axes());

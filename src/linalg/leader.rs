@@ -22,14 +22,15 @@ pub(super) struct Leader<'a> {
     operation: &'static str,
     name: &'a str,
     id: u64,
-    /// What member 0 needs at most: the matrix, and a workspace of twice its size.
+    /// What member 0 needs besides what it has.
     bytes: u64,
 }
 
 impl<'a> Leader<'a> {
-    pub(super) fn of<T: Field, D: Dimension>(operation: &'static str, matrix: &'a GlobalArray<T, D>) -> Result<Self> {
+    /// Member 0 needs `times` the memory of the matrix.
+    pub(super) fn of<T: Field>(operation: &'static str, matrix: &'a GlobalArray<T, Ix2>, times: u64) -> Result<Self> {
         matrix.check_sound(operation)?;
-        let bytes = 3 * (matrix.len() * size_of::<T>()) as u64;
+        let bytes = times.saturating_mul((matrix.len() * size_of::<T>()) as u64);
         Ok(Leader { group: matrix.group(), operation, name: matrix.name(), id: matrix.id(), bytes })
     }
 
@@ -45,16 +46,21 @@ impl<'a> Leader<'a> {
         let cores = self.cores()?;
         let found = self.group.from_member(0, || match self.lead(&cores, read, work) {
             Ok(found) => Ok((Some(found), None)),
-            Err(Failure::Matrix(error)) => Ok((None, Some(error))),
+            Err(Failure::Matrix(error, name)) => Ok((None, Some((error, name)))),
             Err(Failure::Other(error)) => Err(error),
-        })?;
-        match found {
+        });
+        let found = found.map_err(|error| match error {
+            Error::Mismatch { what, .. } => Error::Mismatch { operation: self.operation.into(), what },
+            error => error,
+        });
+        match found? {
             (Some(found), _) => Ok(found),
-            (None, error) => Err(Error::Matrix {
-                array: self.name.to_owned(),
+            (None, Some((source, name))) => Err(Error::Matrix {
+                array: name.unwrap_or_else(|| self.name.to_owned()),
                 operation: self.operation.into(),
-                source: error.unwrap_or(MatrixError::NotConverged { info: 0 }),
+                source,
             }),
+            (None, None) => Err(self.argument("found nothing")),
         }
     }
 
@@ -98,13 +104,14 @@ impl<'a> Leader<'a> {
         name: &str,
     ) -> Result<GlobalArray<T, D>> {
         let array = GlobalArray::builder(self.group, shape.clone()).name(name).create()?;
-        if let Some(elements) = elements.filter(|elements| !elements.is_empty()) {
+        let put = elements.filter(|elements| !elements.is_empty()).map_or(Ok(()), |elements| {
             // Row by row, or column by column.
             let shape = shape.set_f(!elements.is_standard_layout());
             let elements = elements.as_slice_memory_order().unwrap_or_default();
             array.put(.., ArrayView::from_shape(shape, elements).map_err(Error::other)?)?;
-        }
-        self.group.settle(Op::Algebra, array.id())?;
+            self.group.fence_all(Op::Algebra)
+        });
+        array.settle(self.operation, array.id(), put)?;
         Ok(array)
     }
 
@@ -124,8 +131,8 @@ impl<'a> Leader<'a> {
         }
     }
 
-    /// An error unless another array has as many rows, and is spread over the same group.
-    pub(super) fn check_rows<T: Field, D: Dimension>(&self, rows: usize, other: &GlobalArray<T, D>) -> Result<()> {
+    /// With another array, of which member 0 needs two copies; it must have as many rows, and be spread over the same group.
+    pub(super) fn with<T: Field, D: Dimension>(mut self, rows: usize, other: &GlobalArray<T, D>) -> Result<Self> {
         let (name, shape) = (other.name(), other.shape());
         other.check_sound(self.operation)?;
         let what = if !self.group.is_like(other.group()) {
@@ -133,7 +140,8 @@ impl<'a> Leader<'a> {
         } else if shape.first() != Some(&rows) {
             format!("goes with {rows} rows; array \"{name}\" has shape {shape:?}")
         } else {
-            return Ok(());
+            self.bytes += 2 * (other.len() * size_of::<T>()) as u64;
+            return Ok(self);
         };
         Err(Error::Mismatch { operation: self.operation.into(), what: format!("array \"{}\" {what}", self.name) })
     }
@@ -151,8 +159,9 @@ pub(super) struct Held<T> {
 }
 
 impl<T: Field> Held<T> {
-    pub(super) fn leader(&self, operation: &'static str) -> Leader<'_> {
-        let bytes = (self.order * self.order * size_of::<T>()) as u64;
+    /// Member 0 needs `times` the memory of the factors besides them.
+    pub(super) fn leader(&self, operation: &'static str, times: u64) -> Leader<'_> {
+        let bytes = times * (self.order * self.order * size_of::<T>()) as u64;
         Leader { group: &self.group, operation, name: &self.name, id: self.id, bytes }
     }
 
@@ -179,7 +188,10 @@ pub(super) fn collect_finite<T: Field, D: Dimension>(array: &GlobalArray<T, D>) 
     // NaN and infinity are what zero times them does not make zero.
     let is_wrong = |x: &T| x.scaled(T::ZERO) != T::ZERO;
     match all.as_slice().unwrap_or_default().iter().position(is_wrong) {
-        Some(at) => Err(MatrixError::NotFinite { row: at / all.ncols(), column: at % all.ncols() }.into()),
+        Some(at) => {
+            let error = MatrixError::NotFinite { row: at / all.ncols(), column: at % all.ncols() };
+            Err(Failure::Matrix(error, Some(array.name().to_owned())))
+        }
         None => Ok(all),
     }
 }

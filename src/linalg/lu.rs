@@ -49,7 +49,7 @@ impl<T: Field> GlobalArray<T, Ix2> {
     #[track_caller]
     pub fn lu(&self) -> Result<Lu<T>> {
         located(move || {
-            let leader = Leader::of("lu", self)?;
+            let leader = Leader::of("lu", self, 1)?;
             let order = leader.order(self.shape())?;
             let (mut factors, mut pivots, mut norm) = (None, Vec::new(), T::Real::zero());
             leader.run(
@@ -77,8 +77,7 @@ impl<T: Field> Lu<T> {
     #[track_caller]
     pub fn solve<D: VectorOrMatrix>(&self, b: &GlobalArray<T, D>) -> Result<GlobalArray<T, D>> {
         located(move || {
-            let leader = self.factors.leader("solve");
-            leader.check_rows(self.factors.order, b)?;
+            let leader = self.factors.leader("solve", 0).with(self.factors.order, b)?;
             let mut x = None;
             leader.run(
                 &[b.id()],
@@ -100,7 +99,7 @@ impl<T: Field> Lu<T> {
     #[track_caller]
     pub fn log_determinant(&self) -> Result<(T, T::Real)> {
         located(move || {
-            let leader = self.factors.leader("log_determinant");
+            let leader = self.factors.leader("log_determinant", 0);
             let (mut sign, mut ln) = ([T::ONE], [T::Real::zero()]);
             leader.run(
                 &[],
@@ -109,7 +108,9 @@ impl<T: Field> Lu<T> {
                     for (i, x) in self.factors.factors().diag().iter().enumerate() {
                         let magnitude = x.magnitude();
                         ln[0] += magnitude.ln();
-                        let unit = *x / T::of_real(magnitude);
+                        // A complex number in two steps: a division would square the magnitude.
+                        let scale = T::of_real(magnitude.sqrt().recip());
+                        let unit = if T::IS_REAL { *x / T::of_real(magnitude) } else { x.scaled(scale).scaled(scale) };
                         sign[0] = if self.pivots[i] as usize == i + 1 { sign[0] * unit } else { T::ZERO - sign[0] * unit };
                     }
                     Ok(())
@@ -127,7 +128,12 @@ impl<T: Field> Lu<T> {
     /// The end of the job.
     #[track_caller]
     pub fn determinant(&self) -> Result<T> {
-        located(move || self.log_determinant().map(|(sign, ln)| sign * T::of_real(ln.exp())))
+        located(move || {
+            let (sign, ln) = self.log_determinant()?;
+            // Twice its root: what overflows does so in its parts.
+            let root = T::of_real((ln / (T::Real::ONE + T::Real::ONE)).exp());
+            Ok(sign.scaled(root).scaled(root))
+        })
     }
 
     /// An estimate of the condition ‖a‖ ‖a⁻¹‖ by the norms of the largest column sum; infinite for a matrix that is singular to working precision. Collective.
@@ -141,7 +147,7 @@ impl<T: Field> Lu<T> {
     #[track_caller]
     pub fn condition(&self) -> Result<T::Real> {
         located(move || {
-            let leader = self.factors.leader("condition");
+            let leader = self.factors.leader("condition", 0);
             let mut condition = [<T::Real as Number>::ONE];
             leader.run(
                 &[],

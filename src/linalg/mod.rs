@@ -17,8 +17,14 @@
 //! what LAPACK needs besides (for `eigh` twice the matrix), must fit the memory of one node. Factors stay with member 0. A process in which LAPACK had threads finds no deadlocks
 //! any more, as one with other threads of its own.
 //!
+//! # How fast
+//! Two ranks on two cores of a Zen 4, with Debian 12's OpenBLAS 0.3.21, order 2000: `eigh` takes 0.95 of the time of the best of ScaLAPACK's `pdsyevd`, `pdsyevr` and ELPA's two
+//! stages, and 1.2 of that of NumPy, which brings OpenBLAS 0.3.31; LU that of `pdgetrf`; 64 right-hand sides 0.7 of that of `pdgetrs`; Cholesky 1.45 of that of
+//! `pdpotrf`, two thirds of it in LAPACK itself. The lowest tenth of the vectors takes two thirds of the time of all: the reduction to a tridiagonal matrix is most of both.
+//!
 //! # Errors
 //! A matrix that has no such factors is [`Error::Matrix`](crate::Error::Matrix) on all members, with a [`MatrixError`] that says where.
+//! Others, such as too little memory, are themselves on member 0, and `Error::Mismatch` with their text on the others.
 
 // The public surface, which needs the feature, and the way to LAPACK.
 #[cfg(feature = "blas")]

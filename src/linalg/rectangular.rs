@@ -22,10 +22,10 @@ pub struct Svd<T: Field> {
 /// # Least squares and singular values
 impl<T: Field> GlobalArray<T, Ix2> {
     /// The x that minimizes ‖a x - b‖ (Euclidean), for a vector or each column of a matrix `b`; by QR. Collective. The matrix has at least as many
-    /// rows as columns.
+    /// rows as columns. If the columns depend on each other, rounding mostly hides that, and x is meaningless: see the singular values.
     ///
     /// # Errors
-    /// [`Error::Matrix`](crate::Error::Matrix): columns that depend on each other exactly, or an element that is not finite. More columns than rows; another number of rows, or
+    /// [`Error::Matrix`](crate::Error::Matrix): a triangular factor with an exact zero on its diagonal, or an element that is not finite. More columns than rows; another number of rows, or
     /// another group. The rest is as for [`eigh`](Self::eigh).
     ///
     /// # Source
@@ -34,14 +34,15 @@ impl<T: Field> GlobalArray<T, Ix2> {
     #[track_caller]
     pub fn least_squares<D: VectorOrMatrix>(&self, b: &GlobalArray<T, D>) -> Result<GlobalArray<T, D>> {
         located(move || {
-            let leader = Leader::of("least_squares", self)?;
+            // The matrix, by rows and by columns.
+            let leader = Leader::of("least_squares", self, 2)?;
             let [rows, columns] = [self.shape()[0], self.shape()[1]];
             if rows < columns {
                 return Err(
                     leader.argument(format_args!("has {rows} rows and {columns} columns; it needs at least as many rows"))
                 );
             }
-            leader.check_rows(rows, b)?;
+            let leader = leader.with(rows, b)?;
             let mut x = None;
             leader.run(
                 &[b.id()],
@@ -71,7 +72,8 @@ impl<T: Field> GlobalArray<T, Ix2> {
     #[track_caller]
     pub fn svd(&self) -> Result<Svd<T>> {
         located(move || {
-            let leader = Leader::of("svd", self)?;
+            // The matrix by rows and by columns, both kinds of vectors, and a workspace of four times the matrix.
+            let leader = Leader::of("svd", self, 8)?;
             let [rows, columns] = [self.shape()[0], self.shape()[1]];
             let few = rows.min(columns);
             let (mut values, mut vectors) = (Values::<T>::new(), (None, None));

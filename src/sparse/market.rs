@@ -146,7 +146,7 @@ fn matrix<T: MarketNumber>(lines: &mut Lines<impl BufRead>) -> Result<Triplets<T
                 return Err(format!("row {0}, column {0} lies on the diagonal, which a skew-symmetric file leaves out", row + 1));
             }
             let value = value(words, header.field).map_err(|problem| format!("`{}`: {problem}", lines.clip()))?;
-            triplets.push(header.symmetry, row, column, value);
+            triplets.push(header.symmetry, row, column, value)?;
         }
     } else {
         // Column by column; symmetric ones from the diagonal down, skew-symmetric ones from below it.
@@ -160,7 +160,7 @@ fn matrix<T: MarketNumber>(lines: &mut Lines<impl BufRead>) -> Result<Triplets<T
                 lines.filled(&format!("the entry of row {}, column {}", row + 1, column + 1))?;
                 let words = lines.line.split_whitespace();
                 let value = value(words, header.field).map_err(|problem| format!("`{}`: {problem}", lines.clip()))?;
-                triplets.push(header.symmetry, row, column, value);
+                triplets.push(header.symmetry, row, column, value)?;
             }
         }
     }
@@ -216,10 +216,13 @@ fn header<T: MarketNumber>(line: &str) -> Result<Header, String> {
 }
 
 impl<T: MarketNumber> Triplets<T> {
-    fn push(&mut self, symmetry: Symmetry, row: usize, column: usize, value: T) {
+    fn push(&mut self, symmetry: Symmetry, row: usize, column: usize, value: T) -> Result<(), String> {
+        if symmetry == Symmetry::Hermitian && row == column && value.conj() != value {
+            return Err(format!("row {0}, column {0}: the diagonal of a Hermitian matrix is real", row + 1));
+        }
         self.entries.push((row, column, value));
         let mirrored = match symmetry {
-            Symmetry::General => return,
+            Symmetry::General => return Ok(()),
             Symmetry::Symmetric => value,
             Symmetry::Skew => T::ZERO - value,
             Symmetry::Hermitian => value.conj(),
@@ -227,6 +230,7 @@ impl<T: MarketNumber> Triplets<T> {
         if row != column {
             self.entries.push((column, row, mirrored));
         }
+        Ok(())
     }
 }
 
@@ -248,7 +252,11 @@ fn value<'a, T: MarketNumber>(mut words: impl Iterator<Item = &'a str>, field: F
         _ => (next("the value")?, 0.0),
     };
     match words.next() {
-        None => Ok(T::from_parts(real, imaginary)),
+        None => {
+            let value = T::from_parts(real, imaginary);
+            // Single precision has less of them.
+            if value.scaled(T::ZERO) == T::ZERO { Ok(value) } else { Err("too large for the type of the elements".into()) }
+        }
         Some(word) => Err(format!("`{}` is too much", clip(word))),
     }
 }
@@ -403,5 +411,14 @@ mod tests {
                 "expected {line}, {words}; found {found}"
             );
         }
+    }
+
+    #[test]
+    fn what_the_type_of_the_elements_cannot_hold_is_refused() {
+        let found = parse::<f32>(format!("{REAL}1 1 1\n1 1 1e39\n").as_bytes()).expect_err("beyond single precision");
+        assert!(found.contains("too large for the type"), "{found}");
+        let hermitian = "%%MatrixMarket matrix coordinate complex hermitian\n1 1 1\n1 1 2 3\n";
+        let found = parse::<Complex<f64>>(hermitian.as_bytes()).expect_err("a diagonal that is not real");
+        assert!(found.starts_with("line 3: row 1, column 1") && found.contains("real"), "{found}");
     }
 }

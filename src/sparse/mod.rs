@@ -35,7 +35,7 @@ use crate::{
 /// A sparse matrix, spread over the members of a group by blocks of rows: as a vector of as many elements in the default distribution.
 ///
 /// Each row has its entries in the order of their columns (CSR); an entry may be zero. Nothing changes the matrix after its creation, and
-/// products take `&self`.
+/// products take `&self`. The first product with vectors of a distribution keeps a copy of the entries, sorted for it.
 ///
 /// # Examples
 /// ```

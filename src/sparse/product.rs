@@ -197,8 +197,8 @@ impl<T: Number> Split<T> {
         let far = columns.len();
         columns.sort_unstable();
         columns.dedup();
-        if x.own_part().len().max(columns.len()) > u32::MAX as usize {
-            let what = format!("member {me} needs more than 2³² elements of \"{}\": use more ranks", x.name());
+        if x.own_part().len().max(columns.len()).max(matrix.rows.len()) > u32::MAX as usize {
+            let what = format!("member {me} has 2³² rows, or needs as many elements of \"{}\": use more ranks", x.name());
             return Err(Error::argument(operation, what));
         }
         let entries = |count| Entries { places: with_room(count), values: with_room(count) };

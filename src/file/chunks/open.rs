@@ -339,10 +339,8 @@ impl OpenGrid {
         match make() {
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 let between: Vec<&Path> = path.ancestors().skip(1).take_while(|folder| *folder != self.grid.folder).collect();
-                let make_folder = |folder: &&Path| match fs::create_dir(folder) {
-                    Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
-                    made => made,
-                };
+                let make_folder =
+                    |folder: &&Path| fs::create_dir(folder).or_else(|error| if folder.is_dir() { Ok(()) } else { Err(error) });
                 between.iter().rev().try_for_each(make_folder)?;
                 make()
             }

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use crate::file::{
     kind::Kind,
     libhdf5::{COMPOUND, DEFAULT, Hdf5, Id, text},
-    variable::{Attribute, Variable},
+    variable::{Attribute, MOST_COORDINATES, Variable},
     visit::Failure,
 };
 
@@ -21,8 +21,6 @@ pub(super) const TIME_UNITS: &str = "time_units";
 const SCALE: &str = "DIMENSION_SCALE";
 /// What netCDF calls a scale that has an extent and no values.
 const NO_VALUES: &str = "This is a netCDF dimension but not a netCDF variable.";
-/// Coordinates of a longer axis are not written.
-const MOST_COORDINATES: usize = 1 << 24;
 
 /// A scale of a file that is made.
 #[derive(Debug)]

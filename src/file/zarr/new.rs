@@ -15,7 +15,7 @@ use crate::{
         chunks::{Codec, Grid},
         kind::Kind,
         placed::{Opened, Place, Placed},
-        variable::{Attribute, Attributes, Compression, Variable},
+        variable::{Attribute, Attributes, Compression, MOST_COORDINATES, Variable},
         visit::Failure,
         whole::sync_folder,
     },
@@ -80,7 +80,8 @@ pub(super) fn build(path: &Path, attributes: &Attributes, mut new: Vec<New>) -> 
         }
         root = array;
     }
-    fs::create_dir(path)?;
+    // Not the folders above it: one that has vanished is an error.
+    fs::create_dir(path).or_else(|error| if path.is_dir() { Ok(()) } else { Err(error) })?;
     for (name, json) in &nodes {
         nodes::new_node(&path.join(name), json)?;
     }
@@ -109,7 +110,8 @@ fn coordinates(new: &[New]) -> Result<Vec<(Variable, [f64; 2])>, Failure> {
         let spatial = spacing.len().max(origin.len());
         for (k, (axis, &extent)) in names.iter().zip(shape).enumerate().filter(|(_, (axis, _))| !axis.is_empty()) {
             // Steps are no axis of what is spaced.
-            let values = (k + spatial).checked_sub(names.len()).and_then(|k| variable.line(k));
+            let values =
+                (k + spatial).checked_sub(names.len()).and_then(|k| variable.line(k)).filter(|_| extent <= MOST_COORDINATES);
             let known = axes.entry(format!("{group}{axis}")).or_insert((extent, values));
             if known.0 != extent {
                 return Err(format(format!("cannot hold the axis {group}{axis} with {} and with {extent} elements", known.0)));

@@ -26,7 +26,11 @@ pub fn run(tier: Tier, install: bool) -> Vec<Report> {
     packages::ensure(&[NEED], install);
     let mut reports = Report::of_part("threads: build", suites("threads", &OF_THREADS, "none", tier));
     reports.extend(match packages::installed(NEED.package) {
-        true => Report::of_part("BLAS: build", suites("BLAS", &SUITES, LIBRARY, tier)),
+        true => {
+            let mut with = Report::of_part("BLAS: build", suites("BLAS", &SUITES, LIBRARY, tier));
+            with.extend(Report::of_part("BLAS: documentation", documentation(tier)));
+            with
+        }
         false => vec![Report::skipped("BLAS: all", &format!("no package {}", NEED.package)).said()],
     });
     reports
@@ -60,4 +64,12 @@ fn suites(part: &str, all: &[(&str, &str, &[&str])], library: &str, tier: Tier) 
         }
     }
     Ok(reports)
+}
+
+/// The examples of the solvers, which need the feature and a library.
+fn documentation(tier: Tier) -> Result<Vec<Report>> {
+    let mut command = cargo::command(&["test", "--workspace", "--doc", "--features", "blas,rayon", "linalg"]);
+    environment(&mut command, tier);
+    command.env("GA_BLAS", LIBRARY);
+    Ok(vec![suites::finish_some("BLAS: documentation", &mut command, tier)?])
 }

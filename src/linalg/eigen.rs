@@ -27,7 +27,7 @@ impl<T: Field> GlobalArray<T, Ix2> {
     /// For h x = λ s x see [`Cholesky::eigh`](super::Cholesky::eigh).
     ///
     /// # Errors
-    /// [`Error::Matrix`]: an element that is not finite, a matrix that is not symmetric, an iteration that does not converge. A matrix that is not
+    /// [`Error::Matrix`](crate::Error::Matrix): an element that is not finite, a matrix that is not symmetric, an iteration that does not converge. A matrix that is not
     /// square; no LAPACK; too little memory; members with different calls; the end of the job.
     ///
     /// # Examples

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 const BUDGETS: &[(&str, usize)] = &[
     ("ga-run", 1084),
     ("src", 720),
-    ("src/array", 7443),
+    ("src/array", 7439),
     ("src/calls", 379),
     ("src/comm", 30),
     ("src/comm/am", 3906),

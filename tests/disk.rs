@@ -1,5 +1,7 @@
 //! Arrays on disks: patches as in memory, sums of many ranks, copies, transpositions, and what fails.
 
+#[path = "place/mounted.rs"]
+mod mounted;
 mod place;
 
 use std::fs;
@@ -8,7 +10,10 @@ use global_arrays::{file::DiskArray, prelude::*};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
-use crate::place::{Place, everywhere};
+use crate::{
+    mounted::Mounted,
+    place::{Place, everywhere},
+};
 
 /// All ranks draw the same patches; one of them moves each.
 fn follows_a_model(job: &Job, disk: &DiskArray<f64, Ix3>) -> Result<(), Error> {
@@ -177,7 +182,7 @@ fn what_fails_says_why_on_all() {
 
 #[test]
 fn a_full_disk_is_found_at_the_creation() {
-    let Some(place) = Place::mounted("full") else { return };
+    let Some(place) = Mounted::new("full") else { return };
     everywhere(|job| {
         says(DiskArray::<f64, Ix1>::create(job, place.file("a.npy"), [1 << 20]), &["create", "No space left", "8388736", "free"]);
         says(DiskArray::<f64, Ix1>::scratch(job, &place.0, [1 << 20]), &["scratch", "No space left"]);

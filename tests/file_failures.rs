@@ -1,5 +1,7 @@
 //! Files that are none, that cannot be written, or that belong to somebody else.
 
+#[path = "place/mounted.rs"]
+mod mounted;
 #[path = "place/numpy.rs"]
 mod numpy;
 mod place;
@@ -16,6 +18,7 @@ use global_arrays::{
 };
 
 use crate::{
+    mounted::Mounted,
     numpy::{le, numpy, reference},
     place::{Place, everywhere},
 };
@@ -239,7 +242,7 @@ fn what_formats_do_not_hold_is_said_before_anything_is_written() {
 /// What was there stays, and what could not be written is gone.
 #[test]
 fn a_full_disk_leaves_what_was_there() {
-    let Some(place) = Place::mounted("full") else { return };
+    let Some(place) = Mounted::new("full") else { return };
     everywhere(|job| {
         let few = GlobalArray2::<f64>::from_fn(job, [10, 20], |(i, j)| (i + j) as f64)?;
         let many = GlobalArray2::<f64>::builder(job, [1 << 10, 1 << 10]).fill(1.0).create()?;
@@ -273,7 +276,7 @@ fn a_full_disk_leaves_what_was_there() {
 #[test]
 fn a_disk_that_cannot_be_written_is_read() {
     use rustix::mount::{MountFlags, mount_remount};
-    let Some(place) = Place::mounted("read-only") else { return };
+    let Some(place) = Mounted::new("read-only") else { return };
     let endings = ["npy", "raw", "vti", "h5", "zarr", "pvd"];
     let numbers = |job: &Job| GlobalArray2::<f64>::from_fn(job, [10, 20], |(i, j)| (i + j) as f64);
     let save = |path: &PathBuf, a: &GlobalArray2<f64>| match path.ends_with("a.pvd") {

@@ -334,6 +334,26 @@ fn a_complex_determinant_of_any_size_is_right() {
     });
 }
 
+/// Two of three ranks, in another order than that of their numbers.
+#[test]
+fn any_group_has_solvers_of_its_own() {
+    for network in ["threads", "threads:unmapped"] {
+        let run = Launch::new().ranks(3).network(network).run(|job| {
+            let group = job.split_ordered(usize::from(job.rank() == 1), -(job.rank() as isize))?;
+            let order = 5 + group.size();
+            let h = hermitian::<f64>(order, 10);
+            let a = GlobalArray2::from_fn(&group, [order, order], |(i, j)| h[[i, j]])?;
+            let found = a.eigh()?;
+            check_eigen(&h, &Array2::eye(order), &found.values, &found.vectors.get(..)?);
+            job.sync()
+        });
+        match run {
+            Err(error) if error.to_string().contains("needs a LAPACK") && std::env::var_os("GA_BLAS").is_none() => {}
+            run => run.unwrap_or_else(|error| panic!("{network}: {error}")),
+        }
+    }
+}
+
 /// An interval whose ends are equal in single precision has no eigenvalues.
 #[test]
 fn an_interval_that_rounds_to_nothing_is_empty() {

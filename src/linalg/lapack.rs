@@ -12,7 +12,6 @@
 
 use std::{
     ffi::{CString, c_int, c_void},
-    io::{self, Read, Write},
     ptr,
 };
 
@@ -24,7 +23,6 @@ use crate::{
     algebra::Matmul,
     array::blas::{Blas, library},
     error::{Error, MatrixError, Result},
-    portable::Portable,
 };
 
 /// An element that LAPACK computes with: `f32`, `f64` and their complex numbers.
@@ -95,31 +93,6 @@ impl From<Error> for Failure {
     }
 }
 
-impl Portable for MatrixError {
-    fn write(&self, to: &mut dyn Write) -> io::Result<()> {
-        let words: [usize; 3] = match *self {
-            MatrixError::NotFinite { row, column } => [0, row, column],
-            MatrixError::NotSymmetric { row, column } => [1, row, column],
-            MatrixError::NotPositive { order } => [2, order, 0],
-            MatrixError::Singular { at } => [3, at, 0],
-            MatrixError::Dependent { at } => [4, at, 0],
-            MatrixError::NotConverged { info } => [5, info, 0],
-        };
-        words.write(to)
-    }
-
-    fn read(from: &mut dyn Read) -> io::Result<Self> {
-        Ok(match <[usize; 3]>::read(from)? {
-            [0, row, column] => MatrixError::NotFinite { row, column },
-            [1, row, column] => MatrixError::NotSymmetric { row, column },
-            [2, order, _] => MatrixError::NotPositive { order },
-            [3, at, _] => MatrixError::Singular { at },
-            [4, at, _] => MatrixError::Dependent { at },
-            [_, info, _] => MatrixError::NotConverged { info },
-        })
-    }
-}
-
 /// Workspaces of a routine, and their lengths; -1 asks it for them.
 struct Space<T: Field> {
     work: Vec<T>,
@@ -149,6 +122,11 @@ macro_rules! call {
         // is loaded (`check_integers`). What it writes are the arguments that are made of `&mut`, which are as long as it asks; it keeps none.
         unsafe { routine($($argument),*, $($len),*) }
     }};
+}
+
+/// The closest real number of an element's precision.
+fn real_of<T: Field>(value: f64) -> T::Real {
+    <T::Real as NumCast>::from(value).unwrap_or(T::Real::infinity())
 }
 
 /// What a routine reads.
@@ -256,10 +234,11 @@ impl Lapack {
     pub(super) fn eigh<T: Field>(&self, a: Array2<T>, spectrum: Spectrum) -> Result<(Values<T>, Array2<T>), Failure> {
         /// Beyond this order the workspace of divide and conquer is too long for 32-bit integers.
         const MOST: usize = 32_000;
-        let real_of = |value: f64| <T::Real as NumCast>::from(value).unwrap_or(T::Real::infinity());
         match spectrum {
             // Equal in single precision.
-            Spectrum::Interval(low, high) if real_of(low) >= real_of(high) => Ok((Vec::new(), a.slice_move(s![.., ..0]))),
+            Spectrum::Interval(low, high) if real_of::<T>(low) >= real_of::<T>(high) => {
+                Ok((Vec::new(), a.slice_move(s![.., ..0])))
+            }
             _ if a.is_empty() || spectrum == Spectrum::Lowest(0) => Ok((Vec::new(), a.slice_move(s![.., ..0]))),
             Spectrum::All if a.nrows() <= MOST => self.eigh_by_division(a),
             _ => self.eigh_by_representations(a, spectrum),
@@ -291,11 +270,10 @@ impl Lapack {
     fn eigh_by_representations<T: Field>(&self, mut a: Array2<T>, spectrum: Spectrum) -> Result<(Values<T>, Array2<T>), Failure> {
         let order = a.nrows();
         let n = self.int(order)?;
-        let real_of = |value: f64| <T::Real as NumCast>::from(value).unwrap_or(T::Real::infinity());
         let (range, columns, [low, high], last) = match spectrum {
             Spectrum::All => (b'A', order, [T::Real::zero(); 2], 0),
             Spectrum::Lowest(count) => (b'I', count.min(order), [T::Real::zero(); 2], self.int(count.min(order))?),
-            Spectrum::Interval(low, high) => (b'V', order, [real_of(low), real_of(high)], 0),
+            Spectrum::Interval(low, high) => (b'V', order, [real_of::<T>(low), real_of::<T>(high)], 0),
         };
         let (tolerance, first) = (T::Real::zero(), 1);
         let (mut values, mut vectors) = (vec![T::Real::zero(); order], Array2::<T>::zeros((columns, order)).reversed_axes());

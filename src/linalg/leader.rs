@@ -1,5 +1,7 @@
 //! Member 0 computes by all cores of its node, while the others sleep; what it finds, or what is wrong with the matrix, comes to all.
 
+use std::io::{self, Read, Write};
+
 use ndarray::{Array2, ArrayView, ArrayViewMut, Axis, Dimension, Ix2, ShapeBuilder, s};
 use num_traits::{Float, Zero};
 
@@ -144,6 +146,31 @@ impl<'a> Leader<'a> {
             return Ok(self);
         };
         Err(Error::Mismatch { operation: self.operation.into(), what: format!("array \"{}\" {what}", self.name) })
+    }
+}
+
+impl Portable for MatrixError {
+    fn write(&self, to: &mut dyn Write) -> io::Result<()> {
+        let words: [usize; 3] = match *self {
+            MatrixError::NotFinite { row, column } => [0, row, column],
+            MatrixError::NotSymmetric { row, column } => [1, row, column],
+            MatrixError::NotPositive { order } => [2, order, 0],
+            MatrixError::Singular { at } => [3, at, 0],
+            MatrixError::Dependent { at } => [4, at, 0],
+            MatrixError::NotConverged { info } => [5, info, 0],
+        };
+        words.write(to)
+    }
+
+    fn read(from: &mut dyn Read) -> io::Result<Self> {
+        Ok(match <[usize; 3]>::read(from)? {
+            [0, row, column] => MatrixError::NotFinite { row, column },
+            [1, row, column] => MatrixError::NotSymmetric { row, column },
+            [2, order, _] => MatrixError::NotPositive { order },
+            [3, at, _] => MatrixError::Singular { at },
+            [4, at, _] => MatrixError::Dependent { at },
+            [_, info, _] => MatrixError::NotConverged { info },
+        })
     }
 }
 

@@ -3,7 +3,6 @@
 use std::{fs, path::PathBuf};
 
 use global_arrays::prelude::*;
-use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 
 /// A folder of its own that goes with the test.
 pub(crate) struct Place(pub(crate) PathBuf);
@@ -13,19 +12,6 @@ impl Place {
         let path = std::env::temp_dir().join(format!("global-arrays-files-{name}-{}", std::process::id()));
         fs::create_dir_all(&path).unwrap();
         Place(path)
-    }
-
-    /// A disk of 2 MiB, unless none can be mounted here.
-    #[allow(dead_code, reason = "not every suite has a disk of its own")]
-    pub(crate) fn mounted(name: &str) -> Option<Self> {
-        let place = Place::new(name);
-        match mount("none", &place.0, "tmpfs", MountFlags::empty(), Some(c"size=2m")) {
-            Ok(()) => Some(place),
-            Err(error) => {
-                eprintln!("skipped: no tmpfs can be mounted here: {error}");
-                None
-            }
-        }
     }
 
     pub(crate) fn file(&self, name: &str) -> PathBuf {
@@ -43,8 +29,6 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        // An error if it is no disk of its own.
-        let _ = unmount(&self.0, UnmountFlags::DETACH);
         let _ = fs::remove_dir_all(&self.0);
     }
 }

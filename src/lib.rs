@@ -159,8 +159,8 @@ mod sync;
 pub use {bytemuck, ndarray, num_complex};
 
 pub use array::{
-    Builder, FetchOp, Frozen, GatherPlan, GlobalArray, GlobalArray1, GlobalArray2, GlobalArray3, GlobalArray4, GlobalArray5,
-    GlobalArray6, GlobalArrayD,
+    BlockCyclic, Builder, FetchOp, Frozen, GatherPlan, GlobalArray, GlobalArray1, GlobalArray2, GlobalArray3, GlobalArray4,
+    GlobalArray5, GlobalArray6, GlobalArrayD,
 };
 pub use comm::Connections;
 pub use distribution::{Boundary, Side};

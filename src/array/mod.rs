@@ -13,6 +13,7 @@
 //! | `frozen` | arrays that nobody writes |
 //! | `ghost` | updates of ghost cells |
 //! | `algebra`, `matmul` | collective operations |
+//! | `scalapack` | matrices for other libraries |
 //!
 //! The fast path: if a patch lies inside one block of an owner whose memory is mapped, an operation is a bounds check, owner arithmetic
 //! and a copy, without lock, allocation or conduit. All other patches are cut into pieces first.
@@ -48,6 +49,8 @@ mod ghost;
 mod algebra;
 mod matmul;
 
+mod scalapack;
+
 mod counted;
 mod remote;
 
@@ -70,6 +73,7 @@ pub use nonblocking::{Get, Pending};
 pub use owned::{GhostPart, GhostPartMut, OwnedPart, OwnedPartMut};
 pub use periodic::{IndexRanges, Periodic};
 pub use plan::GatherPlan;
+pub use scalapack::BlockCyclic;
 pub use scope::Scope;
 
 use crate::{
@@ -106,7 +110,7 @@ use crate::{
 /// | algebra; on patches with [`at`](Self::at), [`at_mut`](Self::at_mut), [`t`](Self::t), [`h`](Self::h) | [`fill`](Self::fill), [`zero`](Self::zero), [`map`](Self::map), [`map_indexed`](Self::map_indexed), [`scale`](Self::scale), [`add_constant`](Self::add_constant), [`assign`](Self::assign), [`assign_sum`](Self::assign_sum), [`assign_product`](Self::assign_product), [`assign_zip`](Self::assign_zip), [`scaled_add`](Self::scaled_add), [`matmul`](Self::matmul), [`symmetrize`](Self::symmetrize), [`antisymmetrize`](Self::antisymmetrize), [`diagonal`](Self::diagonal), [`set_diagonal`](Self::set_diagonal), [`add_diagonal`](Self::add_diagonal), [`shift_diagonal`](Self::shift_diagonal), [`scale_rows`](Self::scale_rows), [`scale_cols`](Self::scale_cols), [`copy_within`](Self::copy_within), [`assign_reshaped`](Self::assign_reshaped), [`axpby`](Self::axpby), [`zip_with`](Self::zip_with), [`zip_with2`](Self::zip_with2), [`assign_map`](Self::assign_map) |
 /// | reductions | [`sum`](Self::sum), [`dot`](Self::dot), [`reduce`](Self::reduce), [`map_reduce`](Self::map_reduce), [`argmin`](Self::argmin), [`argmax`](Self::argmax), [`max_abs`](Self::max_abs), [`sum_axis`](Self::sum_axis), [`trace`](Self::trace), [`norm_frobenius`](Self::norm_frobenius), `norm_1` and `norm_infinity` of vectors and matrices |
 /// | files and text | [`save`](Self::save), [`from_file`](Self::from_file), [`read`](Self::read), [`write_to`](Self::write_to) |
-/// | queries | [`name`](Self::name), [`shape`](Self::shape), [`ndim`](Self::ndim), [`len`](Self::len), [`is_empty`](Self::is_empty), [`group`](Self::group), [`distribution`](Self::distribution), [`blocks`](Self::blocks), [`owner`](Self::owner), [`summary`](Self::summary) |
+/// | queries | [`name`](Self::name), [`shape`](Self::shape), [`ndim`](Self::ndim), [`len`](Self::len), [`is_empty`](Self::is_empty), [`group`](Self::group), [`distribution`](Self::distribution), [`blocks`](Self::blocks), [`owner`](Self::owner), [`summary`](Self::summary), [`scalapack`](Self::scalapack) |
 pub struct GlobalArray<T, D> {
     /// Bounds of every patch; all zero once the array is poisoned, so that the fast path needs no extra check.
     extents: D,

@@ -19,7 +19,8 @@
 //! | tiled-irregular | `k % p`, where cut `k` is the last cut ≤ `i` | the lengths of tiles `k - p`, `k - 2p`, … plus `i - cut` |
 //!
 //! Block-cyclic is ScaLAPACK's map on a row-major process grid with the first block at process 0 (`INDXG2P`, `INDXG2L`). You can pass the
-//! local part to ScaLAPACK and ELPA. Any layout can be [restricted](Distribution::restricted) to some members.
+//! local part to ScaLAPACK and ELPA ([`GlobalArray::scalapack`](crate::GlobalArray::scalapack)). Any layout can be
+//! [restricted](Distribution::restricted) to some members.
 //!
 //! Blocks, regular or irregular, may be padded by ghost cells (`halo.rs`). Functions about a part's *memory*
 //! ([`Distribution::part_shape`], strides, offsets) include this margin; functions about its *elements* ([`Distribution::local_shape`])

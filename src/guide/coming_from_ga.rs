@@ -193,6 +193,12 @@
 //! | `GA_Solve`, `GA_Lu_solve`, `ga_lu_solve_seq` | `a.lu()?.solve(&b)` | GA's `GA_Solve` tries Cholesky first; here you choose |
 //! | `GA_Llt_solve`, `ga_llt_i`, `GA_Spd_invert` | `s.cholesky()?.solve(&b)`, `.inverse()` | |
 //!
+//! ScaLAPACK and ELPA work on the parts of a matrix in place; see [the cookbook](super::cookbook#call-scalapack-or-elpa).
+//!
+//! | GA | here | notes |
+//! |---|---|---|
+//! | `ga_to_SL`, `ga_to_SL2`, `ga_from_SL`, `ga_from_SL2` | `a.scalapack()`, and the part in an epoch | nothing is copied: create the array block-cyclic and in column-major order |
+//!
 //! # What is not there
 //!
 //! | GA | here | notes |

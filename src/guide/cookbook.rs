@@ -6,6 +6,7 @@
 //! * [Use threads inside a rank](#use-threads-inside-a-rank)
 //! * [Write generic code](#write-generic-code)
 //! * [Keep data on each node](#keep-data-on-each-node)
+//! * [Call ScaLAPACK or ELPA](#call-scalapack-or-elpa)
 //! * [Recipes that are programs](#recipes-that-are-programs)
 //! * [Why is my code slow?](#why-is-my-code-slow)
 //!
@@ -206,6 +207,46 @@
 //! # })
 //! # }
 //! ```
+//!
+//! # Call ScaLAPACK or ELPA
+//!
+//! These libraries work on the parts of a matrix in place, in an epoch. The matrix is block-cyclic and in column-major order, and the
+//! communicator needs the feature `mpi`. [`a.scalapack()`](crate::GlobalArray::scalapack) returns the numbers that they take; members lie on
+//! the grid of BLACS in row-major order, `R`:
+//!
+//! ```ignore
+//! use global_arrays::prelude::*;
+//! use mpi::{ffi::MPI_Comm, raw::AsRaw};
+//! use std::ffi::{c_char, c_int};
+//!
+//! #[link(name = "scalapack-openmpi")] // the one of the MPI library
+//! unsafe extern "C" {
+//!     fn Csys2blacs_handle(comm: MPI_Comm) -> c_int;
+//!     fn Cblacs_gridinit(context: &mut c_int, order: *const c_char, rows: c_int, columns: c_int);
+//!     fn pdpotrf_(half: *const c_char, n: &c_int, a: *mut f64, i: &c_int, j: &c_int, of_a: &[c_int; 9], info: &mut c_int, len: usize);
+//! }
+//!
+//! let builder = GlobalArray2::<f64>::builder(job, [n, n]).block_cyclic([64, 64]);
+//! let mut a = builder.order(Order::ColumnMajor).create()?;
+//! // .. its elements
+//! let (comm, described) = (job.mpi_comm()?, a.scalapack()?);
+//! let [rows, columns] = described.grid;
+//! let mut context = unsafe { Csys2blacs_handle(comm.as_raw()) };
+//! unsafe { Cblacs_gridinit(&mut context, c"R".as_ptr(), rows, columns) };
+//! let descriptor = described.descriptor(context);
+//! let info = a.owner_epoch(|mut part| {
+//!     let mut info = 0;
+//!     // A member beyond the grid waits for the others.
+//!     if described.place.is_some() {
+//!         let part = part.view_mut().as_mut_ptr();
+//!         unsafe { pdpotrf_(c"L".as_ptr(), &described.shape[0], part, &1, &1, &descriptor, &mut info, 1) };
+//!     }
+//!     info
+//! })?;
+//! ```
+//!
+//! Several matrices are several claims of one epoch: `job.epoch((a.owned_mut(), z.owned_mut()), |(mut a, mut z)| ..)`. The file
+//! `tests/mpi/scalapack.rs` of the repository calls `pdsyevd`, `pzgesv` and ELPA so.
 //!
 //! # Recipes that are programs
 //!

@@ -1,9 +1,10 @@
-//! What only a job under MPI can be asked: the network that it picks, the number of ranks, whose communicator it is, and which library
-//! the launcher belongs to.
+//! What only a job under MPI can be asked: the network that it picks, the number of ranks, whose communicator it is, what other
+//! libraries do on one, and which library the launcher belongs to.
 
 mod communicators;
 #[path = "../runner/mod.rs"]
 mod runner;
+mod scalapack;
 
 use std::{process::ExitCode, time::Duration};
 
@@ -39,6 +40,13 @@ fn main() -> ExitCode {
         runner::case("mpi::long_and_strided_transfers_keep_their_order", order_of_long_transfers).ranks(2),
         runner::case("mpi::a_get_that_was_given_up_holds_nobody", || ends(2, "gives_a_get_up", "ends well", true)),
         runner::program("gives_a_get_up", gives_a_get_up),
+        runner::case("mpi::scalapack_on_one_rank", || scalapack::of_all([1, 1])).ranks(1),
+        runner::case("mpi::scalapack_on_two_ranks", || scalapack::of_all([2, 1])).ranks(2),
+        runner::case("mpi::scalapack_on_three_ranks", || scalapack::of_all([1, 3])).ranks(3),
+        runner::case("mpi::scalapack_on_four_ranks_of_five", || scalapack::of_all([2, 2])).ranks(5),
+        runner::case("mpi::elpa_on_one_rank", || scalapack::by_elpa([1, 1])).ranks(1),
+        runner::case("mpi::elpa_on_two_ranks", || scalapack::by_elpa([2, 1])).ranks(2),
+        runner::case("mpi::elpa_on_four_ranks_of_five", || scalapack::by_elpa([2, 2])).ranks(5),
         runner::case("mpi::transfers_beyond_2_gib", beyond_2_gib).ranks(2),
         runner::case("mpi::a_launcher_of_another_library", another_library),
         runner::case("mpi::jobs_between_nodes_end", jobs_end).within(600),

@@ -104,6 +104,13 @@ const NEEDS: &[Need] = &[
     Need { package: BINDGEN, why: "reads MPI's header for the conduit mpi (bindgen)" },
 ];
 
+/// The suites do without.
+const SOLVERS: &[Need] = &[
+    Need { package: "libscalapack-openmpi2.2", why: "works on parts of arrays" },
+    Need { package: "libscalapack-mpich2.2", why: "works on parts of arrays over MPICH" },
+    Need { package: "libelpa19", why: "works on parts of arrays" },
+];
+
 /// Suites that have cases under MPI.
 const SUITES: [&str; 4] = ["conformance", "random_programs", "failures", "mpi"];
 /// Modules of the library that the feature adds, or adds to.
@@ -117,6 +124,7 @@ pub fn run(tier: Tier, install: bool, wanted: impl Fn(Part) -> bool) -> Vec<Repo
     let libraries: Vec<&Library> = LIBRARIES.iter().filter(|library| wanted(library.part) || wanted(Part::Kills)).collect();
     if !libraries.is_empty() {
         packages::ensure(&[NEEDS, slurm::NEEDS].concat(), install);
+        packages::ensure(SOLVERS, install);
     }
     let mut reports = Vec::new();
     if LIBRARIES.iter().any(|library| wanted(library.part)) {

@@ -288,10 +288,10 @@ pub enum MatrixError {
         /// Its row and column.
         at: usize,
     },
-    /// An iteration of LAPACK did not converge.
-    #[error("LAPACK's iteration did not converge (info = {info})")]
+    /// An iteration of LAPACK or faer did not converge.
+    #[error("an iteration did not converge (LAPACK's info = {info})")]
     NotConverged {
-        /// What LAPACK returned.
+        /// What LAPACK returned; 0 from faer.
         info: usize,
     },
 }

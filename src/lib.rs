@@ -111,7 +111,7 @@
 //! [`GA_BLAS`](guide::environment) names. The library is loaded at run time, so the build does not need it. If none is found, and
 //! without the feature, the crate uses its own kernel; without the feature, a library in `GA_BLAS` is an error.
 //!
-//! Eigenvalues, factors and linear systems ([`linalg`]) need the feature and the LAPACK in such a library; BLIS has none.
+//! Eigenvalues, least squares and singular values ([`linalg`]) need the feature and the LAPACK in such a library (BLIS has none), or the feature `faer`.
 //!
 //! With the feature `rayon`, each rank has a pool of threads (`Group::pool`) for its cores, which large operations use by themselves; see
 //! [the cookbook](guide::cookbook#use-threads-inside-a-rank). Without it a rank computes by one thread.

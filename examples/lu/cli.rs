@@ -7,9 +7,9 @@ use clap::Parser;
 use program::command_line::{Start, positive};
 use program::file_names;
 
-use global_arrays::prelude::*;
+use global_arrays::{linalg::Blocking, prelude::*};
 
-/// Solves a dense system by LU factorisation with partial pivoting and checks the solution.
+/// Solves a dense system by LU factorization with partial pivoting and checks the solution.
 #[derive(Debug, Clone, Parser)]
 #[command(name = "lu", group = clap::ArgGroup::new("system").required(true))]
 pub(crate) struct Arguments {
@@ -45,10 +45,20 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
-    /// Rows and columns of a block of a matrix of order `n`. On a modelled machine a large block leaves ranks idle: all process rows
-    /// solve for its rows of U, and most ranks wait for its panel.
-    pub(crate) fn block(&self, n: usize, ranks: usize) -> usize {
-        self.block.unwrap_or((n / ranks).next_multiple_of(32).clamp(32, 192)).min(n)
+    /// How a matrix of order `n` is cut.
+    ///
+    /// # Errors
+    /// When the chosen grid has not as many places as there are ranks.
+    pub(crate) fn blocking(&self, n: usize, ranks: usize) -> Result<Blocking, String> {
+        let Blocking { edge, grid } = Blocking::new(n, ranks);
+        let edge = self.block.unwrap_or(edge).min(n);
+        match self.grid {
+            None => Ok(Blocking { edge, grid }),
+            Some(Grid([rows, columns])) if rows * columns == ranks => Ok(Blocking { edge, grid: [rows, columns] }),
+            Some(Grid([rows, columns])) => {
+                Err(format!("a grid of {rows} x {columns} needs {} ranks, not {ranks}", rows * columns))
+            }
+        }
     }
 
     /// What can be known before anything is computed.
@@ -65,45 +75,17 @@ impl Arguments {
 }
 
 /// Process rows and columns.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Grid {
-    /// Process rows.
-    pub(crate) rows: usize,
-    /// Process columns.
-    pub(crate) columns: usize,
-}
-
-impl Grid {
-    /// The grid for `ranks` processes, which must be its size if the user chose one.
-    ///
-    /// Left to itself it is as square as `ranks` allows with no more rows than columns: with few process rows the search
-    /// for pivots stays cheap, and 1, 2 and 3 ranks (and every prime) keep it local.
-    ///
-    /// # Errors
-    ///
-    /// When the chosen grid has another size.
-    pub(crate) fn choose(chosen: Option<Grid>, ranks: usize) -> Result<Grid, String> {
-        if let Some(grid) = chosen {
-            return if grid.rows * grid.columns == ranks {
-                Ok(grid)
-            } else {
-                Err(format!("a grid of {} x {} needs {} ranks, not {ranks}", grid.rows, grid.columns, grid.rows * grid.columns))
-            };
-        }
-        let rows =
-            (1..=ranks).take_while(|rows| rows * rows <= ranks).filter(|rows| ranks.is_multiple_of(*rows)).last().unwrap_or(1);
-        Ok(Grid { rows, columns: ranks / rows })
-    }
-}
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Grid([usize; 2]);
 
 impl FromStr for Grid {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
         let parts = text.split_once(['x', 'X']).ok_or("two numbers with an x between are expected, as in 2x3")?;
-        let grid = Grid { rows: positive(parts.0)?, columns: positive(parts.1)? };
-        grid.rows.checked_mul(grid.columns).ok_or("too many processes")?;
-        Ok(grid)
+        let [rows, columns] = [positive(parts.0)?, positive(parts.1)?];
+        rows.checked_mul(columns).ok_or("too many processes")?;
+        Ok(Grid([rows, columns]))
     }
 }
 
@@ -131,9 +113,9 @@ mod tests {
     }
 
     #[test]
-    fn grids_for_any_number_of_ranks() {
-        let grid = |ranks| Grid::choose(None, ranks).map(|g| (g.rows, g.columns)).unwrap();
-        assert_eq!([1, 2, 3, 4, 6, 7, 8, 12].map(grid), [(1, 1), (1, 2), (1, 3), (2, 2), (2, 3), (1, 7), (2, 4), (3, 4)]);
-        assert!(Grid::choose(Some(Grid { rows: 2, columns: 2 }), 3).unwrap_err().contains("needs 4 ranks, not 3"));
+    fn a_grid_has_a_place_for_each_rank() {
+        let arguments = Arguments::parse_from("lu --n 10 --grid 2x2".split(' '));
+        assert_eq!(arguments.blocking(10, 4), Ok(Blocking { edge: 10, grid: [2, 2] }));
+        assert!(arguments.blocking(10, 3).unwrap_err().contains("needs 4 ranks, not 3"));
     }
 }

@@ -1,109 +1,34 @@
-//! Dense LU factorisation with partial pivoting, A = Pᵀ·L·U, and the solution of A·x = b with it, checked as HPL checks it.
+//! Dense LU factorization with partial pivoting, A = Pᵀ·L·U, and the solution of A·x = b with it, checked as HPL checks it.
 //!
-//! # The distributed algorithm
-//!
-//! The method is HPL's (A. Petitet, R. C. Whaley, J. Dongarra, A. Cleary, *HPL — a portable implementation of the
-//! High-Performance Linpack benchmark*, netlib.org/benchmark/hpl) with one-sided transfers in place of messages.
-//!
-//! **Data.** A is block-cyclic in nb × nb blocks on P × Q processes, column-major. Rank (p, q) sees its part as a slice in
-//! *one* owner epoch around factorisation and solves. Three more arrays, with one block for each rank and outside the epoch, are
-//! what others put into: panels with their heads, and rows, two slots each. Panels are numbered k = 0..K, K = ⌈n/nb⌉; p_k = k mod P and
-//! q_k = k mod Q own the diagonal block of panel k; w is its width.
-//!
-//! **Step k**, on rank (p, q):
-//!
-//! 1. *Panel k.* In process column q_k it is at hand since step k − 1 (panel 0: factored before the first step). Elsewhere:
-//!    wait for it, copy it out of slot k mod 2, give the slot back.
-//! 2. *Row moves.* [`swaps::RowMoves`] from the pivots. With P = 1, `apply` does it strip by strip in 4. With P > 1, for all own
-//!    columns right of the panel at once: each (p, q) packs the rows of `into_top` that it owns and puts them to every (p′, q);
-//!    (p_k, q) also puts to each (p′, q) the rows of `out_of_top` that end there. Every rank of the process column then has
-//!    all of U₁₂ before its solve, so the solve is done by all and nothing is sent after it.
-//! 3. *Look-ahead.* If q = q_{k+1}: solve and update the columns of panel k + 1 only, factor it with the process column
-//!    ([`panel::factor`]), put it to the ranks of the own process row.
-//! 4. *Update.* The other own columns right of panel k, strip by strip: U ← L₁₁⁻¹·U (`top` of the panel), p_k copies U
-//!    into its block row, C ← C − L₂₁·U.
-//!
-//! A rank of several cores factors panel k + 1 in 3 by its own thread while its pool is in 4 ([`trailing`]).
-//!
-//! While process column q_{k+1} is in 3, the others are in 4: that is the overlap. No barrier in the whole loop.
-//!
-//! **What is sent.** Panel message, (p, q_k) → (p, q) for q ≠ q_k: `top` (w × w), the sender's rows of L₂₁ (the receiver knows their
-//! number), then with the signal a word of status (0, or 1 + the column without a pivot) and w pivots. Row message, (p, q) → (p′, q):
-//! the sender's rows of `into_top` in that order (w × columns in all, in the order of process rows), from p_k also the
-//! displaced rows. Row and column numbers are exact in f64 up to 2⁵³.
-//!
-//! **Signals.** A signal is raised by one rank only, so each has an index for the sender's place; counts grow forever.
-//!
-//! | signal | raised by | at | index | waited for |
-//! |---|---|---|---|---|
-//! | panel there | (p, q_k) with the put | (p, q) | q_k | ⌊k/Q⌋ + 1 |
-//! | panel slot free | (p, q), panel k − 2 copied out | (p, q_k), the *next* sender | q | number of k′ with 2 ≤ k′ ≤ k, k′ ≡ k mod Q, whose k′ − 2 came to (p, q) by message |
-//! | rows there | (p′, q) with the put, or alone if it has no row | (p, q) | p′ | k + 1 − steps without columns |
-//! | rows slot free | (p, q), rows of step k copied out | each (p′, q) | p | the same count, two steps back |
-//!
-//! Panel 0 and 1 and steps 0 and 1 need no free slot. A rank in q_k never received panel k, so it says nothing about it: the
-//! sender of panel k + 2 leaves it out of its count by the third condition.
-//!
-//! **A singular matrix** is found by process column q_k alike on all its ranks; the status word tells the others. Every rank
-//! leaves the loop at step k with the same error, before anyone waits for rows of that step, and ends the epoch in order.
-//!
-//! **L is stored in the order of rows of its own step**: columns left of a panel are never swapped (so LINPACK, unlike LAPACK).
-//! It saves a pass over half the matrix, and L₂₁ in place is what was sent.
-//!
-//! **Solves.** Each rank keeps a *partial* z of n entries, of which the sum over all ranks is meant: at first b on rank 0 and
-//! zeros elsewhere. Interchanges are linear, so each rank carries out those of panel k on its own partial z (so all pivots
-//! must reach all ranks: they do, with the panels). Forward, for each k: sum z over the block (all-reduce of w entries, set to
-//! zero afterwards), (p_k, q_k) solves it and broadcasts y, the ranks of q_k subtract their rows of L₂₁·y. Backward the same
-//! with U, no interchanges, subtracting above. x is then known to all, and each rank adds its share of A·x and of the row sums
-//! ([`matrix::Matrix::multiply`]) into an all-reduce.
-//!
-//! With Aᵀ, for the estimate of the condition number, all ranks have all of z, and sum what their columns of a block give.
-//!
-//! **Leading dimension.** 4096 rows of f64 are 8 pages exactly: rows of neighbouring columns fall into the same few sets of
-//! every cache, and the whole factorisation is 20 % slower. [`padded`] is the remedy here. The library's part has no padding,
-//! so there the array needs a few rows more than the matrix; the kernels take any leading dimension.
-//!
-//! **Not done, worth 4 %:** when panel k + 1 is known before the update of step k ends, its row moves can follow each strip's
-//! product while the strip is in cache. They are the largest cost beside the product, and all of it is waiting for memory.
+//! The factors and the solves are the library's (`linalg::Lu`, which has the distributed algorithm). What is here: the matrix, from a file or generated, the check, and
+//! the report.
 
-mod accuracy;
-mod axis;
-mod buffers;
 mod cli;
-mod column;
-mod distributed;
-mod kernels;
 mod market;
 mod matrix;
-mod panel;
 mod report;
-mod solve;
-mod solver;
-mod swaps;
-mod trailing;
 
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Parser;
-use global_arrays::prelude::*;
+use global_arrays::{
+    linalg::{Lu, MatrixError, Refined},
+    prelude::*,
+    simulation::Work,
+};
 use program::{command_line, whole_file};
 
-use crate::accuracy::{FactoredSystem, Refined};
-use crate::axis::Axis;
-use crate::cli::{Arguments, Grid};
-use crate::distributed::Rank;
+use crate::cli::Arguments;
 use crate::matrix::Matrix;
-use crate::panel::Stopped;
-use crate::report::Report;
-use crate::solver::{Solver, sums};
+use crate::report::{Report, slowest};
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     command_line::main("lu", || run(&arguments))
 }
 
-/// Reads the input here, where a mistake is told once, then starts the ranks.
+/// Reads the input here, where a mistake is one message, then starts the ranks.
 fn run(arguments: &Arguments) -> Result<(), String> {
     let seed = arguments.seed;
     let (matrix, name) = match (&arguments.matrix, arguments.n) {
@@ -116,7 +41,7 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     };
     let given = arguments.rhs.as_ref().map(|file| market::read_column(file, matrix.order())).transpose()?;
     if let Some(ranks) = arguments.start.ranks {
-        Grid::choose(arguments.grid, ranks)?;
+        arguments.blocking(matrix.order(), ranks)?;
     }
     let system = System { matrix, name, given };
     arguments.start.launch().run(|job| rank_main(job, arguments, &system)).map_err(|error: Error| error.to_string())
@@ -144,65 +69,32 @@ fn rank_main(job: &Job, arguments: &Arguments, system: &System) -> Result<(), Er
     arguments.check(job).map_err(Error::other)?;
     let matrix = &system.matrix;
     let n = matrix.order();
-    let block = arguments.block(n, job.size());
-    let grid = Grid::choose(arguments.grid, job.size()).map_err(Error::other)?;
-    let mut rank = Rank::new(job, n, block, grid)?;
-    let mut a = GlobalArray::<f64, Ix2>::builder(job, [padded(rank.rows), n])
-        .block_cyclic([block, block])
-        .grid([grid.rows, grid.columns])
-        .order(Order::ColumnMajor)
-        .name("A")
-        .hollow()
-        .create()?;
+    let blocking = arguments.blocking(n, job.size()).map_err(Error::other)?;
     let skips = job.simulation().skips();
     let b: Vec<f64> = match &system.given {
         _ if skips => Vec::new(),
         Some(given) => given.clone(),
         None => (0..n).map(|row| matrix.right_hand_side(row)).collect(),
     };
-    let bar = command_line::progress_bar(job, n, "columns");
 
-    let outcome = a.owner_epoch(|mut part| {
-        let rows = rank.rows.local_extent();
-        let mut local = part.view_mut();
-        if !skips {
-            matrix.fill(rank.rows, rank.columns, local.slice_mut(s![..rows, ..]));
-        }
-        job.barrier().map_err(Stopped::Team)?;
-        let start = job.now();
-        let pivots = job.phase("factor", || {
-            let pivots = rank.factor(local.slice_mut(s![..rows, ..]), |columns| bar.set_position(columns as u64))?;
-            job.barrier().map_err(Stopped::Team).map(|()| pivots)
-        })?;
-        let factored = job.now() - start;
-        let start = job.now();
-        if skips {
-            return Ok((Solution { x: Vec::new(), solve: Duration::ZERO, refined: None, condition: None }, factored));
-        }
-        let solver = Solver { job, rank: &rank, part: local.slice(s![..rows, ..]), pivots: &pivots, matrix };
-        let mut x = job.phase("solve", || solver.solve(&b)).map_err(Stopped::Team)?;
-        let solve = job.now() - start;
-        let refines = arguments.refine.then(|| job.phase("refine", || accuracy::refine(&solver, &b, &mut x)));
-        let refined = refines.transpose().map_err(Stopped::Team)?;
-        let estimates = arguments.condition.then(|| job.phase("condition", || accuracy::condition(&solver, n)));
-        let condition = estimates.transpose().map_err(Stopped::Team)?;
-        Ok((Solution { x, solve, refined, condition }, factored))
-    })?;
-    bar.finish_and_clear();
-    let (Solution { x, solve, refined, condition }, factor) = outcome.map_err(|stopped| match stopped {
-        Stopped::Singular { column } => Error::other(format!(
+    let lu = job.phase("factor", || Lu::from_fn(job, n, blocking, |(row, column)| matrix.element(row, column)));
+    let lu = lu.map_err(|error| match error {
+        Error::Matrix { source: MatrixError::Singular { at }, .. } => Error::other(format!(
             "the matrix is singular: column {} of {n} has no pivot left that is a number other than zero",
-            column + 1
+            at + 1
         )),
-        Stopped::Team(error) => error,
+        error => error,
     })?;
+    let Solution { x, solve, refined, condition } = match skips {
+        true => Solution { x: Vec::new(), solve: Duration::ZERO, refined: None, condition: None },
+        false => Solution::find(job, arguments, matrix, &lu, &b)?,
+    };
 
-    let checked = if skips { Ok(None) } else { check(job, &rank, matrix, &x, &b)?.map(Some) };
+    let checked = if skips { Ok(None) } else { check(job, matrix, &x, &b)?.map(Some) };
     let residual = checked.clone().unwrap_or(Some(f64::NAN));
-    let phases = rank.phases().slowest(job)?;
-    let (grid, network) = ((grid.rows, grid.columns), job.network().to_owned());
-    let (matrix, ranks) = (system.name.clone(), job.size());
-    let report = Report { n, matrix, ranks, grid, block, network, factor, solve, phases, residual, refined, condition };
+    let phases = slowest(job, lu.phases())?;
+    let (matrix, ranks, network) = (system.name.clone(), job.size(), job.network().to_owned());
+    let report = Report { n, matrix, ranks, blocking, network, solve, phases, residual, refined, condition };
     arguments.start.report(job, &report, &report.json())?;
     checked.map_err(Error::other)?;
     if !report.passed() {
@@ -214,31 +106,36 @@ fn rank_main(job: &Job, arguments: &Arguments, system: &System) -> Result<(), Er
     }
 }
 
-/// The scaled residual of a solution, or why there is none. Collective.
-fn check(job: &Job, rank: &Rank<'_>, matrix: &Matrix, x: &[f64], b: &[f64]) -> Result<Result<f64, String>, Error> {
-    let [product, magnitudes] = sums(job, rank, matrix, |[product, magnitudes], row, column, value| {
-        product[row] += value * x[column];
-        magnitudes[row] += value.abs();
-    })?;
-    Ok(report::residual(&product, &magnitudes, x, b))
+impl Solution {
+    fn find(job: &Job, arguments: &Arguments, matrix: &Matrix, lu: &Lu<f64>, b: &[f64]) -> Result<Self, Error> {
+        let n = matrix.order();
+        let b = GlobalArray1::from_fn(job, [n], |row| b[row])?;
+        job.barrier()?;
+        let start = job.now();
+        let mut x = job.phase("solve", || lu.solve(&b))?;
+        let solve = job.now() - start;
+        let refine = || {
+            let a = GlobalArray2::from_fn(job, [n, n], |(row, column)| matrix.element(row, column))?;
+            lu.refine(&a, &b, &mut x)
+        };
+        let refined = if arguments.refine { Some(job.phase("refine", refine)?) } else { None };
+        let condition = if arguments.condition { Some(job.phase("condition", || lu.condition())?) } else { None };
+        Ok(Solution { x: x.get(..)?.to_vec(), solve, refined, condition })
+    }
 }
 
-/// Rows of the array: a few more than the matrix has where a rank's part would otherwise have columns of whole pages, whose
-/// entries of one row fall into the same few sets of every cache. They are never touched. None where blocks are whole pages: the parts
-/// of all ranks but one are then too, however many rows are added.
-fn padded(rows: Axis) -> usize {
-    /// Elements of a page and of a cache line.
-    const PAGE: usize = 4096 / size_of::<f64>();
-    const LINE: usize = 64 / size_of::<f64>();
-    let whole = |extent: usize| {
-        (0..rows.processes).any(|me| {
-            let local = Axis { extent, me, ..rows }.local_extent();
-            local > 0 && local.is_multiple_of(PAGE)
-        })
-    };
-    // After a round of blocks over all processes, everything repeats.
-    let round = (rows.block * rows.processes).max(PAGE) / LINE;
-    (0..=round).map(|lines| rows.extent + lines * LINE).find(|&extent| !whole(extent)).unwrap_or(rows.extent)
+/// The scaled residual of a solution, or why there is none. Collective: each rank adds what some columns of the matrix give.
+fn check(job: &Job, matrix: &Matrix, x: &[f64], b: &[f64]) -> Result<Result<f64, String>, Error> {
+    let n = matrix.order();
+    let [mut product, mut magnitudes] = [vec![0.0; n], vec![0.0; n]];
+    let entries = matrix.entries(n * job.rank() / job.size()..n * (job.rank() + 1) / job.size(), |row, column, value| {
+        product[row] += value * x[column];
+        magnitudes[row] += value.abs();
+    });
+    job.simulation().work(Work::flops(4.0 * entries as f64));
+    job.all_reduce(&mut product, ops::sum)?;
+    job.all_reduce(&mut magnitudes, ops::sum)?;
+    Ok(report::residual(&product, &magnitudes, x, b))
 }
 
 #[cfg(test)]
@@ -295,14 +192,6 @@ mod tests {
             assert!(why.contains("‖A‖∞ is inf"), "{why}");
             told("large", &[vec![1e300, -1e300], vec![1e300, 1e300]], ranks, 1).unwrap();
         }
-    }
-
-    #[test]
-    fn blocks_of_whole_pages_are_not_padded() {
-        let rows = |extent, block, processes| Axis { extent, block, processes, me: 0 };
-        assert_eq!(padded(rows(4096, 1024, 2)), 4096);
-        assert_eq!(padded(rows(1024, 1024, 1)), 1032);
-        assert_eq!(padded(rows(1000, 192, 2)), 1000);
     }
 
     #[test]

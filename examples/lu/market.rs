@@ -34,7 +34,7 @@ pub(crate) fn read(file: &Path) -> Result<Sparse, String> {
     Ok(Sparse { order: rows, entries })
 }
 
-/// Reads a column of so many rows.
+/// Reads a column with a given number of rows.
 ///
 /// # Errors
 ///

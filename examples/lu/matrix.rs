@@ -2,12 +2,11 @@
 //!
 //! Generated entries are HPL-like, evenly distributed in [−0.5, 0.5), and a pure function of row, column, order and seed
 //! (one step of SplitMix64: G. L. Steele, D. Lea, C. H. Flood, *Fast splittable pseudorandom number generators*, OOPSLA
-//! 2014). So each process fills its own part without asking anyone, and the residual is computed from the matrix itself
+//! 2014). So each rank makes the elements that it needs without asking anyone, and the residual is computed from the matrix itself
 //! after the factors have overwritten it, without a copy of it.
 
-use ndarray::ArrayViewMut2;
+use std::ops::Range;
 
-use crate::axis::Axis;
 use crate::market::Sparse;
 
 /// A square matrix that can tell each of its entries again at any time.
@@ -44,48 +43,32 @@ impl Matrix {
         generated(row, self.order(), self.order() + 1, seed)
     }
 
-    /// Writes the part with the own indices of `rows` and `columns`.
-    pub(crate) fn fill(&self, rows: Axis, columns: Axis, mut part: ArrayViewMut2<'_, f64>) {
-        part.fill(0.0);
-        self.for_each(rows, columns, |entry| part[entry.local] = entry.value);
-    }
-
-    /// Calls `f` with row, column and value of each own entry that may differ from 0.
-    pub(crate) fn entries(&self, rows: Axis, columns: Axis, mut f: impl FnMut(usize, usize, f64)) {
-        self.for_each(rows, columns, |Entry { row, column, value, .. }| f(row, column, value));
-    }
-
-    /// Calls `f` with each own entry that may differ from 0, column by column.
-    fn for_each(&self, rows: Axis, columns: Axis, mut f: impl FnMut(Entry)) {
+    /// The element at a place.
+    pub(crate) fn element(&self, row: usize, column: usize) -> f64 {
         match self {
-            Matrix::Generated { order, seed } => {
-                let own_rows: Vec<usize> = (0..rows.local_extent()).map(|local| rows.global(local)).collect();
-                for j in 0..columns.local_extent() {
-                    let column = columns.global(j);
-                    for (i, &row) in own_rows.iter().enumerate() {
-                        f(Entry { local: [i, j], row, column, value: generated(row, column, *order, *seed) });
-                    }
-                }
-            }
+            Matrix::Generated { order, seed } => generated(row, column, *order, *seed),
             Matrix::Read { sparse, .. } => {
-                for &(row, column, value) in &sparse.entries {
-                    if rows.mine(row) && columns.mine(column) {
-                        f(Entry { local: [rows.first_local(row), columns.first_local(column)], row, column, value });
-                    }
-                }
+                let found = sparse.entries.binary_search_by_key(&(column, row), |&(row, column, _)| (column, row));
+                found.map_or(0.0, |at| sparse.entries[at].2)
             }
         }
     }
-}
 
-/// One entry of a process's part.
-#[derive(Debug, Clone, Copy)]
-struct Entry {
-    /// Where it stands in the part.
-    local: [usize; 2],
-    row: usize,
-    column: usize,
-    value: f64,
+    /// Calls `f` with row, column and value of each element of some columns that may differ from 0, and returns how many there are.
+    pub(crate) fn entries(&self, columns: Range<usize>, mut f: impl FnMut(usize, usize, f64)) -> usize {
+        match self {
+            Matrix::Generated { order, .. } => {
+                columns.clone().for_each(|column| (0..*order).for_each(|row| f(row, column, self.element(row, column))));
+                columns.len() * order
+            }
+            Matrix::Read { sparse, .. } => {
+                let [start, end] =
+                    [columns.start, columns.end].map(|column| sparse.entries.partition_point(|entry| entry.1 < column));
+                sparse.entries[start..end].iter().for_each(|&(row, column, value)| f(row, column, value));
+                end - start
+            }
+        }
+    }
 }
 
 /// Entry (row, column) of the generated matrix whose rows have `width` entries.
@@ -102,13 +85,9 @@ fn generated(row: usize, column: usize, width: usize, seed: u64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use ndarray::{Array2, s};
+    use global_arrays::prelude::*;
 
     use super::*;
-
-    fn axis(extent: usize, block: usize, processes: usize, me: usize) -> Axis {
-        Axis { extent, block, processes, me }
-    }
 
     const GOLDEN: [(usize, usize, usize, f64); 4] = [
         (0, 0, 1, 0.271_546_556_331_567),
@@ -126,31 +105,17 @@ mod tests {
     }
 
     #[test]
-    fn the_parts_make_up_the_whole() {
+    fn shares_of_the_columns_make_up_the_whole() {
         let sparse = Sparse { order: 7, entries: vec![(0, 0, 1.0), (6, 2, -2.0), (3, 6, 4.0)] };
-        for matrix in [Matrix::Generated { order: 7, seed: 1 }, Matrix::Read { sparse, seed: 1 }] {
-            let all = axis(7, 2, 1, 0);
-            let mut whole = Array2::zeros((7, 7));
-            matrix.fill(all, all, whole.view_mut());
-            let x: Vec<f64> = (1..8).map(f64::from).collect();
-            let (mut product, mut magnitudes) = (vec![0.0; 7], vec![0.0; 7]);
-            for (p, q) in (0..2).flat_map(|p| (0..3).map(move |q| (p, q))) {
-                let (rows, columns) = (axis(7, 2, 2, p), axis(7, 2, 3, q));
-                let mut part = Array2::from_elem((rows.local_extent(), columns.local_extent()), f64::NAN);
-                matrix.fill(rows, columns, part.view_mut());
-                for ((i, j), value) in part.indexed_iter() {
-                    assert_eq!(*value, whole[[rows.global(i), columns.global(j)]]);
-                }
-                matrix.entries(rows, columns, |row, column, value| {
-                    product[row] += value * x[column];
-                    magnitudes[row] += value.abs();
+        for (matrix, all) in [(Matrix::Generated { order: 7, seed: 1 }, 49), (Matrix::Read { sparse, seed: 1 }, 3)] {
+            let (mut left, mut count) = (Array2::from_shape_fn((7, 7), |(i, j)| matrix.element(i, j)), 0);
+            for columns in [0..2, 2..2, 2..7] {
+                count += matrix.entries(columns.clone(), |row, column, value| {
+                    assert!(columns.contains(&column));
+                    left[[row, column]] -= value;
                 });
             }
-            for i in 0..7 {
-                let row = whole.slice(s![i, ..]);
-                assert!((product[i] - row.iter().zip(&x).map(|(a, x)| a * x).sum::<f64>()).abs() < 1e-12);
-                assert!((magnitudes[i] - row.iter().map(|a| a.abs()).sum::<f64>()).abs() < 1e-12);
-            }
+            assert_eq!((left, count), (Array2::zeros((7, 7)), all));
         }
     }
 }

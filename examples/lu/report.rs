@@ -1,13 +1,13 @@
-//! What a run tells: times of its phases, rates, the residual, and whether it passed.
+//! The outcome of a run: times of its phases, rates, the residual.
 
 use std::fmt;
-use std::ops::Add;
 use std::time::Duration;
 
-use global_arrays::prelude::*;
+use global_arrays::{
+    linalg::{Blocking, Phases, Refined},
+    prelude::*,
+};
 use serde_json::json;
-
-use crate::accuracy::Refined;
 
 /// A residual above this has failed (HPL's threshold); a healthy run gives 10⁻³.
 pub(crate) const THRESHOLD: f64 = 16.0;
@@ -15,57 +15,13 @@ pub(crate) const THRESHOLD: f64 = 16.0;
 /// Half the distance from 1 to the next number: ε of the scaled residual, as in HPL and LAPACK.
 const EPSILON: f64 = f64::EPSILON / 2.0;
 
-/// Seconds that one process spent in each part of the factorisation.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Phases {
-    /// Factoring panels.
-    pub(crate) panel: Duration,
-    /// Moving pivot rows.
-    pub(crate) swap: Duration,
-    /// Solving for the rows of U.
-    pub(crate) triangle: Duration,
-    /// Updating the trailing matrix.
-    pub(crate) update: Duration,
-}
-
-/// Phases one after the other.
-impl Add for Phases {
-    type Output = Phases;
-
-    fn add(self, other: Phases) -> Phases {
-        let Phases { panel, swap, triangle, update } = other;
-        Phases {
-            panel: self.panel + panel,
-            swap: self.swap + swap,
-            triangle: self.triangle + triangle,
-            update: self.update + update,
-        }
-    }
-}
-
-impl Phases {
-    /// What several threads spent, as if each had spent as much.
-    pub(crate) fn shared_by(self, threads: usize) -> Phases {
-        let [panel, swap, triangle, update] =
-            [self.panel, self.swap, self.triangle, self.update].map(|phase| phase / threads as u32);
-        Phases { panel, swap, triangle, update }
-    }
-
-    /// Runs `work` and adds the time that it took to `phase`.
-    pub(crate) fn time<R>(job: &Job, phase: &mut Duration, work: impl FnOnce() -> R) -> R {
-        let start = job.now();
-        let result = work();
-        *phase += job.now() - start;
-        result
-    }
-
-    /// For each phase the longest time that any rank spent in it. Collective.
-    pub(crate) fn slowest(self, job: &Job) -> Result<Phases, Error> {
-        let mut seconds = [self.panel, self.swap, self.triangle, self.update].map(|phase| phase.as_secs_f64());
-        job.all_reduce(&mut seconds, ops::max)?;
-        let [panel, swap, triangle, update] = seconds.map(Duration::from_secs_f64);
-        Ok(Phases { panel, swap, triangle, update })
-    }
+/// For each phase the longest time that any rank spent in it. Collective.
+pub(crate) fn slowest(job: &Job, phases: Phases) -> Result<Phases, Error> {
+    let Phases { whole, panel, swap, triangle, update } = phases;
+    let mut seconds = [whole, panel, swap, triangle, update].map(|phase| phase.as_secs_f64());
+    job.all_reduce(&mut seconds, ops::max)?;
+    let [whole, panel, swap, triangle, update] = seconds.map(Duration::from_secs_f64);
+    Ok(Phases { whole, panel, swap, triangle, update })
 }
 
 /// The largest magnitude of some numbers; unlike `f64::max`, it keeps what is not a number.
@@ -109,14 +65,10 @@ pub(crate) struct Report {
     pub(crate) matrix: String,
     /// Number of ranks.
     pub(crate) ranks: usize,
-    /// Process rows and columns.
-    pub(crate) grid: (usize, usize),
-    /// Rows and columns of a block.
-    pub(crate) block: usize,
+    /// How the matrix was cut.
+    pub(crate) blocking: Blocking,
     /// Name of the conduit.
     pub(crate) network: String,
-    /// Wall time of the factorisation.
-    pub(crate) factor: Duration,
     /// Wall time of the two triangular solves.
     pub(crate) solve: Duration,
     /// Where the time of the slowest rank went.
@@ -135,15 +87,15 @@ impl Report {
         self.residual.is_none_or(|residual| residual <= THRESHOLD)
     }
 
-    /// GFLOP/s of factorisation and solves, counted as HPL does: (2/3 n³ + 3/2 n²) operations.
+    /// GFLOP/s of factorization and solves, counted as HPL does: (2/3 n³ + 3/2 n²) operations.
     pub(crate) fn gflops(&self) -> f64 {
         let n = self.n as f64;
-        (2.0 / 3.0 * n * n * n + 1.5 * n * n) / (self.factor + self.solve).as_secs_f64() / 1e9
+        (2.0 / 3.0 * n * n * n + 1.5 * n * n) / (self.phases.whole + self.solve).as_secs_f64() / 1e9
     }
 
-    /// GFLOP/s of the factorisation alone: 2/3 n³ operations, as one counts LAPACK's `dgetrf`.
+    /// GFLOP/s of the factorization alone: 2/3 n³ operations, as one counts LAPACK's `dgetrf`.
     pub(crate) fn factor_gflops(&self) -> f64 {
-        2.0 / 3.0 * (self.n as f64).powi(3) / self.factor.as_secs_f64() / 1e9
+        2.0 / 3.0 * (self.n as f64).powi(3) / self.phases.whole.as_secs_f64() / 1e9
     }
 
     /// One line for programs.
@@ -153,11 +105,11 @@ impl Report {
             "n": self.n,
             "matrix": self.matrix,
             "ranks": self.ranks,
-            "grid": [self.grid.0, self.grid.1],
-            "block": self.block,
+            "grid": self.blocking.grid,
+            "block": self.blocking.edge,
             "network": self.network,
-            "seconds": seconds(self.factor + self.solve),
-            "factor_seconds": seconds(self.factor),
+            "seconds": seconds(self.phases.whole + self.solve),
+            "factor_seconds": seconds(self.phases.whole),
             "solve_seconds": seconds(self.solve),
             "panel_seconds": seconds(self.phases.panel),
             "swap_seconds": seconds(self.phases.swap),
@@ -178,17 +130,17 @@ impl Report {
 /// Lines for people.
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Report { n, matrix, ranks, grid: (p, q), block, network, .. } = self;
+        let Report { n, matrix, ranks, blocking: Blocking { edge, grid: [p, q] }, network, .. } = self;
+        let Phases { whole, panel, swap, triangle, update } = self.phases;
         let ms = |d: Duration| d.as_secs_f64() * 1e3;
         writeln!(f, "matrix     {matrix}, n = {n}")?;
-        writeln!(f, "ranks      {ranks} as {p} x {q}, blocks of {block}, network {network}")?;
-        writeln!(f, "factor     {:10.2} ms  {:.1} GFLOP/s", ms(self.factor), self.factor_gflops())?;
-        let Phases { panel, swap, triangle, update } = self.phases;
+        writeln!(f, "ranks      {ranks} as {p} x {q}, blocks of {edge}, network {network}")?;
+        writeln!(f, "factor     {:10.2} ms  {:.1} GFLOP/s", ms(whole), self.factor_gflops())?;
         for (name, time) in [("panels", panel), ("row moves", swap), ("rows of U", triangle), ("update", update)] {
             writeln!(f, "  {name:9}{:10.2} ms", ms(time))?;
         }
         writeln!(f, "solve      {:10.2} ms", ms(self.solve))?;
-        writeln!(f, "together   {:10.2} ms  {:.1} GFLOP/s", ms(self.factor + self.solve), self.gflops())?;
+        writeln!(f, "together   {:10.2} ms  {:.1} GFLOP/s", ms(self.phases.whole + self.solve), self.gflops())?;
         if let Some(Refined { steps, before, after }) = self.refined {
             let steps = if steps == 1 { "1 step".to_owned() } else { format!("{steps} steps") };
             writeln!(f, "refined    in {steps}; the backward error is {after:.2e}, and was {before:.2e}")?;

@@ -69,6 +69,7 @@ pub use ghost::GhostUpdate;
 pub use matmul::Matmul;
 #[cfg(feature = "blas")]
 pub(crate) use matmul::blas;
+pub(crate) use matmul::rectangles;
 pub use nonblocking::{Get, Pending};
 pub use owned::{GhostPart, GhostPartMut, OwnedPart, OwnedPartMut};
 pub use periodic::{IndexRanges, Periodic};

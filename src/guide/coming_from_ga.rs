@@ -184,11 +184,11 @@
 //!
 //! # Eigenvalues and linear systems
 //!
-//! With the feature `blas` ([`linalg`](crate::linalg)); the elements are real or complex, in single or double precision.
+//! The elements are real or complex, in single or double precision. Eigenvalues need the feature `blas` or `faer`; see [`linalg`](crate::linalg).
 //!
 //! | GA | here | notes |
 //! |---|---|---|
-//! | `GA_Diag_std`, `GA_Diag_std_seq`, `ga_pdsyev`, `ga_pdsyevd`, `ga_pdsyevr`, `ga_pdsyevx`, `ga_pzheevd`, `ga_pzheevr` | `h.eigh()`, `h.eigh_of(Spectrum::Lowest(k))` | member 0 calls LAPACK by all cores of its node |
+//! | `GA_Diag_std`, `GA_Diag_std_seq`, `ga_pdsyev`, `ga_pdsyevd`, `ga_pdsyevr`, `ga_pdsyevx`, `ga_pzheevd`, `ga_pzheevr` | `h.eigh()`, `h.eigh_of(Spectrum::Lowest(k))` | member 0 calls LAPACK or faer by all cores of its node |
 //! | `GA_Diag`, `GA_Diag_reuse`, `GA_Diag_seq`, `ga_pdsygv` | `s.cholesky()?.eigh(&h)` | keep the factor to use it again |
 //! | `GA_Solve`, `GA_Lu_solve`, `ga_lu_solve_seq` | `a.lu()?.solve(&b)` | GA's `GA_Solve` tries Cholesky first; here you choose |
 //! | `GA_Llt_solve`, `ga_llt_i`, `GA_Spd_invert` | `s.cholesky()?.solve(&b)`, `.inverse()` | |

@@ -5,8 +5,12 @@ use std::cmp::Ordering;
 use ndarray::{Dim, Ix2};
 
 use super::{
-    lapack::{Field, Spectrum, Values},
-    leader::{Held, Leader, collect_symmetric, conjugate},
+    answer::{Spectrum, Values},
+    blocks::{Blocking, Factors, Place},
+    cholesky::Cholesky,
+    field::Field,
+    leader::{Leader, collect},
+    symmetry,
 };
 use crate::{GlobalArray, GlobalArray2, Number, calls::located, error::Result};
 
@@ -28,7 +32,7 @@ impl<T: Field> GlobalArray<T, Ix2> {
     ///
     /// # Errors
     /// [`Error::Matrix`](crate::Error::Matrix): an element that is not finite, a matrix that is not symmetric, an iteration that does not converge. A matrix that is not
-    /// square; no LAPACK; too little memory; members with different calls; the end of the job.
+    /// square; no LAPACK, without the feature `faer`; too little memory; members with different calls; the end of the job.
     ///
     /// # Examples
     /// ```
@@ -53,7 +57,7 @@ impl<T: Field> GlobalArray<T, Ix2> {
         located(move || eigh("eigh", self, Spectrum::All, None))
     }
 
-    /// Some eigenvalues and their eigenvectors: the lowest ones, or those in an interval. Collective. A part takes less time than all.
+    /// Some eigenvalues and their eigenvectors: the lowest ones, or those in an interval. Collective. A part takes less time than all with LAPACK, and as much with faer.
     ///
     /// # Errors
     /// Those of [`eigh`](Self::eigh); an interval whose end is not above its start.
@@ -66,41 +70,58 @@ impl<T: Field> GlobalArray<T, Ix2> {
     }
 }
 
+impl<T: Field> Cholesky<T> {
+    /// All eigenvalues and eigenvectors of h x = λ s x, for a symmetric or Hermitian h. Collective. The vectors are orthonormal by s: xᴴ s x = 1.
+    ///
+    /// # Errors
+    /// Those of [`GlobalArray::eigh`]; another order, or another group.
+    ///
+    /// # Source
+    /// GA: `GA_Diag`, and `GA_Diag_reuse` for the same factor again; LAPACK `dsygst`.
+    #[doc(alias("GA_Diag", "GA_Diag_reuse", "GA_Diag_seq"))]
+    #[track_caller]
+    pub fn eigh(&self, h: &GlobalArray2<T>) -> Result<Eigen<T>> {
+        located(move || eigh("eigh", h, Spectrum::All, Some(&self.factors)))
+    }
+
+    /// Some of them; see [`GlobalArray::eigh_of`]. Collective.
+    ///
+    /// # Errors
+    /// Those of [`eigh`](Self::eigh) and of that method.
+    #[track_caller]
+    pub fn eigh_of(&self, h: &GlobalArray2<T>, spectrum: Spectrum) -> Result<Eigen<T>> {
+        located(move || eigh("eigh_of", h, spectrum, Some(&self.factors)))
+    }
+}
+
 /// Of h x = λ l lᴴ x, if there is a factor.
 pub(super) fn eigh<T: Field>(
     operation: &'static str,
     h: &GlobalArray2<T>,
     spectrum: Spectrum,
-    factor: Option<&Held<T>>,
+    factor: Option<&Factors<T>>,
 ) -> Result<Eigen<T>> {
-    // The matrix, and a workspace of twice its size.
-    let leader = Leader::of(operation, h, 3)?;
-    let order = leader.order(h.shape())?;
-    factor.map_or(Ok(()), |l| l.leader(operation, 0).with(l.order, h).map(drop))?;
+    // The matrix, a workspace of twice its size, and the factor.
+    let leader = Leader::of(operation, h, if factor.is_some() { 4 } else { 3 })?;
+    let order = leader.call.order(h.shape())?;
+    factor.map_or(Ok(()), |l| l.call(operation).goes_with(l.order(), h))?;
     let call = match spectrum {
         Spectrum::All => [0; 3],
         Spectrum::Lowest(count) => [1, count as u64, 0],
         Spectrum::Interval(low, high) => [2, low.to_bits(), high.to_bits()],
     };
+    let _doing = leader.call.begin(&call)?;
+    if let Spectrum::Interval(low, high) = spectrum
+        && low.partial_cmp(&high) != Some(Ordering::Less)
+    {
+        return Err(leader.call.argument(format_args!("and an interval from {low} to {high}; its end must be above its start")));
+    }
+    symmetry::check(&leader.call, h, &Place::new(h.group(), order, Blocking::for_copy(h)))?;
     let (mut values, mut vectors) = (Values::<T>::new(), None);
     let found = leader.run(
-        &call,
-        || match spectrum {
-            Spectrum::Interval(low, high) if low.partial_cmp(&high) != Some(Ordering::Less) => {
-                Err(leader.argument(format_args!("and an interval from {low} to {high}; its end must be above its start")).into())
-            }
-            _ => collect_symmetric(h),
-        },
-        |lapack, mut a| {
-            let l = factor.map(Held::factors);
-            if let Some(l) = l {
-                lapack.reduce_by_cholesky(&mut a, l)?;
-            }
-            let (found, mut columns) = lapack.eigh(a, spectrum)?;
-            if let Some(l) = l {
-                lapack.solve_upper(l, &mut columns)?;
-            }
-            conjugate(&mut columns);
+        || Ok((collect(h)?, factor.map(Factors::collect).transpose()?)),
+        |backend, (h, l)| {
+            let (found, columns) = backend.eigh(h, l.as_ref(), spectrum)?;
             (values, vectors) = (found, Some(columns));
             Ok(values.len())
         },

@@ -16,81 +16,21 @@ use std::{
 };
 
 use ndarray::{Array2, s};
-use num_complex::Complex;
-use num_traits::{Float, NumCast, Zero};
+use num_traits::{NumCast, Zero};
 
+use super::{
+    answer::{Failure, Spectrum, Values},
+    field::{Field, real_of},
+};
 use crate::{
-    algebra::Matmul,
     array::blas::{Blas, library},
     error::{Error, MatrixError, Result},
 };
-
-/// An element that LAPACK computes with: `f32`, `f64` and their complex numbers.
-pub trait Field: Matmul + sealed::Sealed {
-    /// The first letter of the routines for it.
-    #[doc(hidden)]
-    const LETTER: char;
-
-    /// A real number.
-    #[doc(hidden)]
-    fn of_real(value: Self::Real) -> Self;
-}
-
-mod sealed {
-    pub trait Sealed {}
-}
-
-macro_rules! fields {
-    ($($t:ty, $letter:literal;)*) => {$(
-        impl sealed::Sealed for $t {}
-        impl Field for $t {
-            const LETTER: char = $letter;
-
-            fn of_real(value: Self::Real) -> Self {
-                value.into()
-            }
-        }
-    )*};
-}
-fields!(f32, 's'; f64, 'd'; Complex<f32>, 'c'; Complex<f64>, 'z';);
-
-/// Which eigenvalues.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Spectrum {
-    /// All of them.
-    All,
-    /// So many from the lowest one on.
-    Lowest(usize),
-    /// Those above the first number, and not above the second.
-    Interval(f64, f64),
-}
-
-/// An eigenvalue or a singular value of each column.
-pub(super) type Values<T> = Vec<<T as crate::Number>::Real>;
 
 /// Routines of a library.
 pub(super) struct Lapack {
     blas: &'static Blas,
     operation: &'static str,
-}
-
-/// Why the leader has no result.
-pub(super) enum Failure {
-    /// With the name of an array, if it is not the one whose method was called.
-    Matrix(MatrixError, Option<String>),
-    Other(Error),
-}
-
-impl From<MatrixError> for Failure {
-    fn from(error: MatrixError) -> Self {
-        Failure::Matrix(error, None)
-    }
-}
-
-impl From<Error> for Failure {
-    fn from(error: Error) -> Self {
-        Failure::Other(error)
-    }
 }
 
 /// Workspaces of a routine, and their lengths; -1 asks it for them.
@@ -124,19 +64,15 @@ macro_rules! call {
     }};
 }
 
-/// The closest real number of an element's precision.
-fn real_of<T: Field>(value: f64) -> T::Real {
-    <T::Real as NumCast>::from(value).unwrap_or(T::Real::infinity())
+pub(super) fn conjugate<T: Field>(matrix: &mut Array2<T>) {
+    if !T::IS_REAL {
+        matrix.mapv_inplace(T::conj);
+    }
 }
 
 /// What a routine reads.
 fn of<T>(value: &T) -> *mut c_void {
     ptr::from_ref(value).cast_mut().cast()
-}
-
-/// An array that a routine reads.
-fn all<T>(values: &[T]) -> *mut c_void {
-    values.as_ptr().cast_mut().cast()
 }
 
 /// What a routine writes.
@@ -155,12 +91,12 @@ fn memory<T>(matrix: &mut Array2<T>) -> *mut c_void {
 }
 
 impl Lapack {
-    pub(super) fn load(operation: &'static str) -> Result<Self> {
-        let missing = "needs a LAPACK, and no Intel MKL, FlexiBLAS or OpenBLAS is used: none is found (Debian: apt-get install libopenblas0-pthread), or \
-                       GA_BLAS is \"none\"; set GA_BLAS to the path of one";
+    /// None if no library is used. One without LAPACK is none too where there is another way.
+    pub(super) fn find(operation: &'static str) -> Result<Option<Self>> {
+        let is_fit = |blas: &&Blas| cfg!(not(feature = "faer")) || blas.function::<*const c_void>(c"dpotrf_").is_some();
         let blas = library().map_err(|what| Error::argument(operation, what))?;
-        let lapack = Lapack { blas: blas.ok_or_else(|| Error::argument(operation, missing))?, operation };
-        lapack.check_integers()?;
+        let lapack = blas.filter(is_fit).map(|blas| Lapack { blas, operation });
+        lapack.as_ref().map_or(Ok(()), Self::check_integers)?;
         Ok(lapack)
     }
 
@@ -177,8 +113,8 @@ impl Lapack {
         }
     }
 
-    pub(super) fn on_cores<R: Send>(&self, cores: &[usize], work: impl FnOnce(&Self) -> R + Send) -> Result<R> {
-        self.blas.on_cores(cores, || work(self))
+    pub(super) fn on_cores<R: Send>(&self, cores: &[usize], work: impl FnOnce() -> R + Send) -> Result<R> {
+        self.blas.on_cores(cores, work)
     }
 
     fn routine<F: Copy>(&self, name: String) -> Result<F> {
@@ -230,22 +166,30 @@ impl Lapack {
         }
     }
 
-    /// Eigenvalues, and the conjugates of eigenvectors as columns.
-    pub(super) fn eigh<T: Field>(&self, a: Array2<T>, spectrum: Spectrum) -> Result<(Values<T>, Array2<T>), Failure> {
+    /// Eigenvalues and eigenvectors, as columns, of h x = λ l lᴴ x, or of h x = λ x.
+    pub(super) fn eigh<T: Field>(
+        &self,
+        mut h: Array2<T>,
+        l: Option<&Array2<T>>,
+        spectrum: Spectrum,
+    ) -> Result<(Values<T>, Array2<T>), Failure> {
         /// Beyond this order the workspace of divide and conquer is too long for 32-bit integers.
         const MOST: usize = 32_000;
-        match spectrum {
-            // Equal in single precision.
-            Spectrum::Interval(low, high) if real_of::<T>(low) >= real_of::<T>(high) => {
-                Ok((Vec::new(), a.slice_move(s![.., ..0])))
-            }
-            _ if a.is_empty() || spectrum == Spectrum::Lowest(0) => Ok((Vec::new(), a.slice_move(s![.., ..0]))),
-            Spectrum::All if a.nrows() <= MOST => self.eigh_by_division(a),
-            _ => self.eigh_by_representations(a, spectrum),
+        if let Some(l) = l {
+            self.reduce_by_cholesky(&mut h, l)?;
         }
+        let (values, mut columns) = match spectrum {
+            Spectrum::All if h.nrows() <= MOST => self.eigh_by_division(h)?,
+            _ => self.eigh_by_representations(h, spectrum)?,
+        };
+        if let Some(l) = l {
+            self.solve_upper(l, &mut columns)?;
+        }
+        conjugate(&mut columns);
+        Ok((values, columns))
     }
 
-    /// Divide and conquer.
+    /// Eigenvalues, and the conjugates of eigenvectors as columns, by divide and conquer.
     fn eigh_by_division<T: Field>(&self, mut a: Array2<T>) -> Result<(Values<T>, Array2<T>), Failure> {
         let order = a.nrows();
         let n = self.int(order)?;
@@ -266,7 +210,7 @@ impl Lapack {
         Ok((values, a.reversed_axes()))
     }
 
-    /// Relatively robust representations; for a part of the vectors bisection and inverse iteration, which is less work.
+    /// The same by relatively robust representations; for a part of the vectors bisection and inverse iteration, which is less work.
     fn eigh_by_representations<T: Field>(&self, mut a: Array2<T>, spectrum: Spectrum) -> Result<(Values<T>, Array2<T>), Failure> {
         let order = a.nrows();
         let n = self.int(order)?;
@@ -295,29 +239,8 @@ impl Lapack {
         Ok((values, vectors.slice_move(s![.., ..found])))
     }
 
-    /// Overwrites the lower triangle with L.
-    pub(super) fn cholesky<T: Field>(&self, a: &mut Array2<T>) -> Result<(), Failure> {
-        let (n, mut info) = (self.int(a.nrows())?, [0]);
-        call!(self, format!("{}potrf", T::LETTER), of(&b'U'), of(&n), memory(a), of(&n.max(1)), out(&mut info); 1);
-        self.check(info[0], |order| MatrixError::NotPositive { order })
-    }
-
-    /// Overwrites conjugates of right-hand sides, column by column, with those of solutions.
-    pub(super) fn solve_by_cholesky<T: Field>(&self, l: &Array2<T>, b: &mut Array2<T>) -> Result<(), Failure> {
-        let (n, columns, mut info) = (self.int(l.nrows())?, self.int(b.ncols())?, [0]);
-        call!(self, format!("{}potrs", T::LETTER), of(&b'U'), of(&n), of(&columns), read(l), of(&n.max(1)), memory(b), of(&n.max(1)), out(&mut info); 1);
-        self.check(info[0], |at| MatrixError::Singular { at: at - 1 })
-    }
-
-    /// Overwrites the lower triangle of L with that of the inverse of L Lᴴ.
-    pub(super) fn inverse_by_cholesky<T: Field>(&self, l: &mut Array2<T>) -> Result<(), Failure> {
-        let (n, mut info) = (self.int(l.nrows())?, [0]);
-        call!(self, format!("{}potri", T::LETTER), of(&b'U'), of(&n), memory(l), of(&n.max(1)), out(&mut info); 1);
-        self.check(info[0], |at| MatrixError::Singular { at: at - 1 })
-    }
-
     /// Overwrites the lower triangle of `h` with that of L⁻¹ h L⁻ᴴ.
-    pub(super) fn reduce_by_cholesky<T: Field>(&self, h: &mut Array2<T>, l: &Array2<T>) -> Result<(), Failure> {
+    fn reduce_by_cholesky<T: Field>(&self, h: &mut Array2<T>, l: &Array2<T>) -> Result<(), Failure> {
         let (n, kind, mut info) = (self.int(l.nrows())?, 1, [0]);
         let name = format!("{}{}gst", T::LETTER, if T::IS_REAL { "sy" } else { "he" });
         call!(self, name, of(&kind), of(&b'U'), of(&n), memory(h), of(&n.max(1)), read(l), of(&n.max(1)), out(&mut info); 1);
@@ -325,37 +248,10 @@ impl Lapack {
     }
 
     /// Overwrites conjugates of vectors, column by column, with those of L⁻ᴴ times these.
-    pub(super) fn solve_upper<T: Field>(&self, l: &Array2<T>, b: &mut Array2<T>) -> Result<(), Failure> {
+    fn solve_upper<T: Field>(&self, l: &Array2<T>, b: &mut Array2<T>) -> Result<(), Failure> {
         let (n, columns) = (self.int(l.nrows())?, self.int(b.ncols())?);
         call!(self, format!("{}trsm", T::LETTER), of(&b'L'), of(&b'U'), of(&b'N'), of(&b'N'), of(&n), of(&columns), of(&T::ONE), read(l), of(&n.max(1)), memory(b), of(&n.max(1)); 1, 1, 1, 1);
         Ok(())
-    }
-
-    /// Overwrites the matrix with its factors; returns the row that each row was interchanged with, from 1.
-    pub(super) fn lu<T: Field>(&self, a: &mut Array2<T>) -> Result<Vec<c_int>, Failure> {
-        let (n, mut info) = (self.int(a.nrows())?, [0]);
-        let mut pivots = vec![0; a.nrows()];
-        call!(self, format!("{}getrf", T::LETTER), of(&n), of(&n), memory(a), of(&n.max(1)), out(&mut pivots), out(&mut info););
-        self.check(info[0], |at| MatrixError::Singular { at: at - 1 })?;
-        Ok(pivots)
-    }
-
-    /// Overwrites `b`, column by column, with the solution of a x = b.
-    pub(super) fn solve_by_lu<T: Field>(&self, factors: &Array2<T>, pivots: &[c_int], b: &mut Array2<T>) -> Result<(), Failure> {
-        let (n, columns, mut info) = (self.int(factors.nrows())?, self.int(b.ncols())?, [0]);
-        call!(self, format!("{}getrs", T::LETTER), of(&b'T'), of(&n), of(&columns), read(factors), of(&n.max(1)), all(pivots), memory(b), of(&n.max(1)), out(&mut info); 1);
-        self.check(info[0], |at| MatrixError::Singular { at: at - 1 })
-    }
-
-    /// An estimate of the reciprocal of the condition, by the norms of the largest column sum; `norm` is that of the matrix.
-    pub(super) fn reciprocal_condition<T: Field>(&self, factors: &Array2<T>, norm: T::Real) -> Result<T::Real, Failure> {
-        let order = factors.nrows();
-        let (n, mut info, mut found) = (self.int(order)?, [0], [T::Real::zero()]);
-        let (mut work, mut real, mut whole) = (vec![T::ZERO; 4 * order], vec![T::Real::zero(); 2 * order], vec![0; order]);
-        let rest = if T::IS_REAL { out(&mut whole) } else { out(&mut real) };
-        call!(self, format!("{}gecon", T::LETTER), of(&b'I'), of(&n), read(factors), of(&n.max(1)), of(&norm), out(&mut found), out(&mut work), rest, out(&mut info); 1);
-        self.check(info[0], |info| MatrixError::NotConverged { info })?;
-        Ok(found[0])
     }
 
     /// Overwrites the first rows of `b` with the x that minimizes ‖a x - b‖, for a matrix with at least as many rows as columns; both column by column.

@@ -2,28 +2,25 @@
 
 use std::io::{self, Read, Write};
 
-use ndarray::{Array2, ArrayView, ArrayViewMut, Axis, Dimension, Ix2, ShapeBuilder, s};
-use num_traits::{Float, Zero};
+use ndarray::{Array2, ArrayView, ArrayViewMut, Dimension, Ix2, ShapeBuilder};
 
-use super::lapack::{Failure, Field, Lapack};
+use super::{
+    answer::Failure,
+    backend::Backend,
+    call::Call,
+    field::{Field, is_finite},
+};
 use crate::{
     GlobalArray,
     comm::kit::cores,
     error::{Error, MatrixError, Result},
     memory::limits::available,
     portable::Portable,
-    sync::{Group, Op, call::Doing, fingerprint, text_fingerprint},
 };
 
-/// Elements along an edge of a tile of which two fit the first cache.
-const TILE: usize = 32;
-
-/// A collective on the matrix of this name.
+/// A collective in which member 0 computes.
 pub(super) struct Leader<'a> {
-    group: &'a Group,
-    operation: &'static str,
-    name: &'a str,
-    id: u64,
+    pub(super) call: Call<'a>,
     /// What member 0 needs besides what it has.
     bytes: u64,
 }
@@ -31,38 +28,36 @@ pub(super) struct Leader<'a> {
 impl<'a> Leader<'a> {
     /// Member 0 needs `times` the memory of the matrix.
     pub(super) fn of<T: Field>(operation: &'static str, matrix: &'a GlobalArray<T, Ix2>, times: u64) -> Result<Self> {
-        matrix.check_sound(operation)?;
         let bytes = times.saturating_mul((matrix.len() * size_of::<T>()) as u64);
-        Ok(Leader { group: matrix.group(), operation, name: matrix.name(), id: matrix.id(), bytes })
+        Ok(Leader { call: Call::of(operation, matrix)?, bytes })
     }
 
-    /// Waits for all members and what they put; member 0 reads, then works. Members compare `call`.
+    /// With as much more.
+    pub(super) fn with(self, bytes: usize) -> Self {
+        Leader { bytes: self.bytes.saturating_add(bytes as u64), ..self }
+    }
+
+    /// Member 0 reads, then works. Collective, after the agreement at the start.
     pub(super) fn run<M: Send, R: Portable + Send>(
         &self,
-        call: &[u64],
         read: impl FnOnce() -> Result<M, Failure>,
-        work: impl FnOnce(&Lapack, M) -> Result<R, Failure> + Send,
+        work: impl FnOnce(&Backend, M) -> Result<R, Failure> + Send,
     ) -> Result<R> {
-        let _doing = Doing::new(self.group, self.operation, (self.id, self.name));
-        self.group.settle(Op::Algebra, fingerprint(&[&[text_fingerprint(self.operation), self.id], call].concat()))?;
+        let Call { group, operation, .. } = self.call;
         let cores = self.cores()?;
-        let found = self.group.from_member(0, || match self.lead(&cores, read, work) {
+        let found = group.from_member(0, || match self.lead(&cores, read, work) {
             Ok(found) => Ok((Some(found), None)),
             Err(Failure::Matrix(error, name)) => Ok((None, Some((error, name)))),
             Err(Failure::Other(error)) => Err(error),
         });
         let found = found.map_err(|error| match error {
-            Error::Mismatch { what, .. } => Error::Mismatch { operation: self.operation.into(), what },
+            Error::Mismatch { what, .. } => Error::Mismatch { operation: operation.into(), what },
             error => error,
         });
         match found? {
             (Some(found), _) => Ok(found),
-            (None, Some((source, name))) => Err(Error::Matrix {
-                array: name.unwrap_or_else(|| self.name.to_owned()),
-                operation: self.operation.into(),
-                source,
-            }),
-            (None, None) => Err(self.argument("found nothing")),
+            (None, Some((source, name))) => Err(self.call.wrong(source, name.as_deref())),
+            (None, None) => Err(self.call.argument("found nothing")),
         }
     }
 
@@ -70,82 +65,54 @@ impl<'a> Leader<'a> {
         &self,
         cores: &[usize],
         read: impl FnOnce() -> Result<M, Failure>,
-        work: impl FnOnce(&Lapack, M) -> Result<R, Failure> + Send,
+        work: impl FnOnce(&Backend, M) -> Result<R, Failure> + Send,
     ) -> Result<R, Failure> {
-        let lapack = Lapack::load(self.operation)?;
-        let left = available();
-        if self.bytes > left.bytes {
+        let backend = Backend::load(self.call.operation)?;
+        #[cfg(feature = "faer")]
+        if matches!(backend, Backend::Faer) {
+            self.call.group.inner.job.say_once("no LAPACK in use: faer computes eigenvalues, singular values and least squares");
+        }
+        let (bytes, left) = (self.bytes.saturating_mul(backend.appetite()), available());
+        if bytes > left.bytes {
             return Err(Failure::Other(Error::OutOfMemory {
-                what: format!("{} of array \"{}\" on member 0", self.operation, self.name),
-                asked: self.bytes,
+                what: format!("{} of array \"{}\" on member 0", self.call.operation, self.call.name),
+                asked: bytes,
                 available: left.bytes,
                 limit: left.limit.to_string(),
-                machine: self.group.node_of(0),
-                operation: self.operation.into(),
+                machine: self.call.group.node_of(0),
+                operation: self.call.operation.into(),
             }));
         }
         let matrices = read()?;
-        lapack.on_cores(cores, |lapack| work(lapack, matrices))?
+        backend.on_cores(cores, |backend| work(backend, matrices))?
     }
 
     /// The cores of the members on the node of member 0, there.
     fn cores(&self) -> Result<Vec<usize>> {
-        let is_near = self.group.node_of(self.group.member()) == self.group.node_of(0);
+        let group = self.call.group;
+        let is_near = group.node_of(group.member()) == group.node_of(0);
         let own = if is_near { cores::allowed(None).unwrap_or_default() } else { Vec::new() };
-        let mut all = self.group.gather_v(0, &own)?.unwrap_or_default().concat();
+        let mut all = group.gather_v(0, &own)?.unwrap_or_default().concat();
         all.sort_unstable();
         all.dedup();
         Ok(all)
     }
 
-    /// A new array, with the elements that member 0 has.
+    /// A new array, with the elements that member 0 has, row by row or column by column.
     pub(super) fn spread<T: Field, D: Dimension>(
         &self,
         shape: D,
         elements: Option<&Array2<T>>,
         name: &str,
     ) -> Result<GlobalArray<T, D>> {
-        let array = GlobalArray::builder(self.group, shape.clone()).name(name).create()?;
-        let put = elements.filter(|elements| !elements.is_empty()).map_or(Ok(()), |elements| {
-            // Row by row, or column by column.
-            let shape = shape.set_f(!elements.is_standard_layout());
-            let elements = elements.as_slice_memory_order().unwrap_or_default();
-            array.put(.., ArrayView::from_shape(shape, elements).map_err(Error::other)?)?;
-            self.group.fence_all(Op::Algebra)
-        });
-        array.settle(self.operation, array.id(), put)?;
-        Ok(array)
-    }
-
-    pub(super) fn hold<T>(&self, order: usize, factors: Option<Array2<T>>) -> Held<T> {
-        Held { group: self.group.clone(), name: self.name.to_owned(), id: self.id, order, factors }
-    }
-
-    pub(super) fn argument(&self, what: impl std::fmt::Display) -> Error {
-        Error::argument(self.operation, format_args!("array \"{}\" {what}", self.name))
-    }
-
-    /// The order of a square matrix.
-    pub(super) fn order(&self, shape: &[usize]) -> Result<usize> {
-        match shape {
-            [rows, columns] if rows == columns => Ok(*rows),
-            _ => Err(self.argument(format_args!("has shape {shape:?}; it must be square"))),
-        }
-    }
-
-    /// With another array, of which member 0 needs two copies; it must have as many rows, and be spread over the same group.
-    pub(super) fn with<T: Field, D: Dimension>(mut self, rows: usize, other: &GlobalArray<T, D>) -> Result<Self> {
-        let (name, shape) = (other.name(), other.shape());
-        other.check_sound(self.operation)?;
-        let what = if !self.group.is_like(other.group()) {
-            format!("and array \"{name}\" are spread over different groups")
-        } else if shape.first() != Some(&rows) {
-            format!("goes with {rows} rows; array \"{name}\" has shape {shape:?}")
-        } else {
-            self.bytes += 2 * (other.len() * size_of::<T>()) as u64;
-            return Ok(self);
-        };
-        Err(Error::Mismatch { operation: self.operation.into(), what: format!("array \"{}\" {what}", self.name) })
+        self.call.spread(shape.clone(), name, |array| match elements.filter(|elements| !elements.is_empty()) {
+            Some(elements) => {
+                let shape = shape.set_f(!elements.is_standard_layout());
+                let elements = elements.as_slice_memory_order().unwrap_or_default();
+                array.put(.., ArrayView::from_shape(shape, elements).map_err(Error::other)?)
+            }
+            None => Ok(()),
+        })
     }
 }
 
@@ -174,30 +141,6 @@ impl Portable for MatrixError {
     }
 }
 
-/// Factors of a matrix, which member 0 keeps.
-#[derive(Debug)]
-pub(super) struct Held<T> {
-    pub(super) group: Group,
-    name: String,
-    id: u64,
-    pub(super) order: usize,
-    /// Row by row; none on other members.
-    pub(super) factors: Option<Array2<T>>,
-}
-
-impl<T: Field> Held<T> {
-    /// Member 0 needs `times` the memory of the factors besides them.
-    pub(super) fn leader(&self, operation: &'static str, times: u64) -> Leader<'_> {
-        let bytes = times * (self.order * self.order * size_of::<T>()) as u64;
-        Leader { group: &self.group, operation, name: &self.name, id: self.id, bytes }
-    }
-
-    /// On member 0.
-    pub(super) fn factors(&self) -> &Array2<T> {
-        self.factors.as_ref().expect("member 0 works")
-    }
-}
-
 /// All elements, as they lie in a new array: row by row.
 pub(super) fn collect<T: Field, D: Dimension>(array: &GlobalArray<T, D>) -> Result<Array2<T>> {
     let shape = array.shape();
@@ -212,41 +155,12 @@ pub(super) fn collect<T: Field, D: Dimension>(array: &GlobalArray<T, D>) -> Resu
 /// All elements, if they are finite.
 pub(super) fn collect_finite<T: Field, D: Dimension>(array: &GlobalArray<T, D>) -> Result<Array2<T>, Failure> {
     let all = collect(array)?;
-    // NaN and infinity are what zero times them does not make zero.
-    let is_wrong = |x: &T| x.scaled(T::ZERO) != T::ZERO;
-    match all.as_slice().unwrap_or_default().iter().position(is_wrong) {
+    match all.as_slice().unwrap_or_default().iter().position(|x| !is_finite(*x)) {
         Some(at) => {
             let error = MatrixError::NotFinite { row: at / all.ncols(), column: at % all.ncols() };
             Err(Failure::Matrix(error, Some(array.name().to_owned())))
         }
         None => Ok(all),
-    }
-}
-
-/// All elements of a symmetric or Hermitian matrix.
-pub(super) fn collect_symmetric<T: Field>(array: &GlobalArray<T, Ix2>) -> Result<Array2<T>, Failure> {
-    let all = collect_finite(array)?;
-    let largest = all.iter().fold(T::Real::zero(), |largest, x| largest.max(x.magnitude()));
-    let tolerance = largest * T::Real::epsilon().sqrt();
-    for (i, rows) in all.axis_chunks_iter(Axis(0), TILE).enumerate() {
-        for (j, lower) in rows.axis_chunks_iter(Axis(1), TILE).enumerate().take(i + 1) {
-            // A copy of the tile above the diagonal, so that both are read along their rows.
-            let upper = all.slice(s![j * TILE..j * TILE + lower.ncols(), i * TILE..i * TILE + lower.nrows()]).reversed_axes();
-            let upper = upper.as_standard_layout();
-            let is_wrong = |(x, y): (&T, &T)| (*x - y.conj()).magnitude() > tolerance;
-            if lower.iter().zip(&upper).any(is_wrong) {
-                let at = lower.iter().zip(&upper).position(is_wrong).unwrap_or_default();
-                let (row, column) = (i * TILE + at / lower.ncols(), j * TILE + at % lower.ncols());
-                return Err(MatrixError::NotSymmetric { row: row.max(column), column: row.min(column) }.into());
-            }
-        }
-    }
-    Ok(all)
-}
-
-pub(super) fn conjugate<T: Field>(matrix: &mut Array2<T>) {
-    if !T::IS_REAL {
-        matrix.mapv_inplace(T::conj);
     }
 }
 

@@ -3,7 +3,8 @@
 use ndarray::{Ix2, s};
 
 use super::{
-    lapack::{Field, Values},
+    answer::Values,
+    field::Field,
     leader::{Leader, by_columns, collect_finite},
 };
 use crate::{GlobalArray, GlobalArray2, Number, algebra::VectorOrMatrix, calls::located, error::Result};
@@ -38,18 +39,19 @@ impl<T: Field> GlobalArray<T, Ix2> {
             let leader = Leader::of("least_squares", self, 2)?;
             let [rows, columns] = [self.shape()[0], self.shape()[1]];
             if rows < columns {
-                return Err(
-                    leader.argument(format_args!("has {rows} rows and {columns} columns; it needs at least as many rows"))
-                );
+                return Err(leader
+                    .call
+                    .argument(format_args!("has {rows} rows and {columns} columns; it needs at least as many rows")));
             }
-            let leader = leader.with(rows, b)?;
+            leader.call.goes_with(rows, b)?;
+            let leader = leader.with(2 * b.len() * size_of::<T>());
             let mut x = None;
+            let _doing = leader.call.begin(&[b.id()])?;
             leader.run(
-                &[b.id()],
                 || Ok((by_columns(collect_finite(self)?), by_columns(collect_finite(b)?))),
-                |lapack, (mut a, mut all)| {
+                |backend, (mut a, mut all)| {
                     if !a.is_empty() && !all.is_empty() {
-                        lapack.least_squares(&mut a, &mut all)?;
+                        backend.least_squares(&mut a, &mut all)?;
                     }
                     // The rest of each column is what is left of b. A copy, so that the columns follow each other.
                     x = Some(by_columns(all.slice_move(s![..columns, ..])));
@@ -77,12 +79,12 @@ impl<T: Field> GlobalArray<T, Ix2> {
             let [rows, columns] = [self.shape()[0], self.shape()[1]];
             let few = rows.min(columns);
             let (mut values, mut vectors) = (Values::<T>::new(), (None, None));
+            let _doing = leader.call.begin(&[])?;
             leader.run(
-                &[],
                 || collect_finite(self).map(by_columns),
-                |lapack, a| {
+                |backend, a| {
                     if !a.is_empty() {
-                        let ([u, vt], found) = lapack.svd(a)?;
+                        let ([u, vt], found) = backend.svd(a)?;
                         (values, vectors) = (found, (Some(u), Some(vt)));
                     }
                     Ok(())

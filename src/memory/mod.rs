@@ -33,4 +33,5 @@ pub(crate) mod planned;
 pub(crate) mod ring;
 pub(crate) mod segments;
 pub(crate) mod stripes;
+pub(crate) mod vectorized;
 pub(crate) mod word;

@@ -351,6 +351,11 @@ impl Group {
         self.inner.engine().conduit().compute(flops, bytes);
     }
 
+    /// Nothing is computed, and large memory has no contents: virtual time alone.
+    pub(crate) fn skips(&self) -> bool {
+        self.inner.engine().conduit().skips()
+    }
+
     /// Enters a collective; one thread of a rank at a time.
     #[inline]
     pub(super) fn enter(&self, op: Op) -> Result<Entered<'_>> {

@@ -10,7 +10,7 @@
 //! | `agreement` | the barrier that carries a few words |
 //! | `collectives`, `lists`, `ops` | broadcast, reductions, gathers |
 //! | `state` | what all groups of a rank share |
-//! | `pool` | the threads of a rank |
+//! | `crew`, `pool` | threads that end; those of a rank |
 //! | `memory`, `reclaim` | blocks for the objects of a group |
 //! | `counts` | what a rank did to the memory of others |
 //! | `call`, `whereabouts` | what ranks are in; messages about late ones |
@@ -26,6 +26,8 @@ mod collectives;
 mod counter;
 mod counts;
 mod create;
+#[cfg(any(feature = "faer", feature = "rayon"))]
+mod crew;
 mod group;
 mod lists;
 mod lock;
@@ -47,6 +49,8 @@ pub(crate) use agreement::{EXACT_BITS, both_ways};
 pub use counter::Counter;
 pub(crate) use counts::Kind;
 pub use counts::{Tally, Traffic};
+#[cfg(feature = "faer")]
+pub(crate) use crew::Crew;
 pub(crate) use group::GroupInner;
 pub use group::{Group, Ranks};
 pub use lock::{LockGuard, Locks};

@@ -1,43 +1,39 @@
 //! The threads by which a rank of several cores computes: a pool of rayon, with the feature `rayon`.
 //!
 //! Each rank has a pool of its own, also where ranks are threads of one process. It is made when it is first asked for. The threads of the
-//! pool end with the body of the rank, well or not: rayon alone would only ask them to end, so their handles are kept here and joined.
-//! A child that the rank forked has no threads, and forgets them.
+//! pool end with the body of the rank, well or not.
 //!
 //! What the crate computes by the pool is cut into pieces whose bounds do not depend on the number of threads. So neither do results.
 
 use std::{
     ops::Deref,
     sync::{Arc, Mutex, PoisonError},
-    thread::JoinHandle,
 };
 
 use rayon::prelude::*;
 
-use super::{Group, JobState};
-use crate::{
-    calls::located,
-    comm::kit::cores,
-    error::{Error, Result},
-};
+use super::{Group, JobState, crew::Crew};
+use crate::{calls::located, comm::kit::cores, error::Result};
 
 /// What the threads of a rank may be.
 #[derive(Debug, Default)]
 pub(crate) struct Workers {
     /// One for each core of the rank.
     threads: usize,
-    /// The cores of the rank, if it is pinned.
-    pins: Vec<usize>,
+    /// A core for each, if the rank is pinned.
+    places: Vec<Vec<usize>>,
     pool: Mutex<Option<Arc<Crew>>>,
 }
 
 impl Workers {
     /// For the calling rank. `pinned` says that its thread was confined to cores of its own.
     pub(crate) fn new(threads: usize, pinned: bool) -> Self {
-        let pins = if pinned { cores::allowed(None).unwrap_or_default() } else { Vec::new() };
+        let cores = if pinned { cores::allowed(None).unwrap_or_default() } else { Vec::new() };
         // Tests divide work on machines of any size.
         let threads = if cfg!(test) { threads.max(3) } else { threads };
-        Workers { threads, pins, pool: Mutex::default() }
+        // A rank of few cores may have one more than threads, and none is pinned if it has less.
+        let places = if cores.len() < threads { Vec::new() } else { cores.into_iter().map(|core| vec![core]).collect() };
+        Workers { threads, places, pool: Mutex::default() }
     }
 }
 
@@ -63,7 +59,7 @@ impl JobState {
             let crew = self.workers.pool.lock().unwrap_or_else(PoisonError::into_inner).take();
             crew.into_iter().filter_map(Arc::into_inner).for_each(|mut crew| {
                 if !waits {
-                    crew.handles.clear();
+                    crew.forget();
                 }
             });
         }
@@ -81,58 +77,9 @@ impl JobState {
         if let Some(crew) = &*pool {
             return Ok(crew.clone());
         }
-        let crew = Arc::new(Crew::new(self.engine.rank(), self.workers.threads, &self.workers.pins)?);
+        let crew = Arc::new(Crew::new(self.engine.rank(), self.workers.threads, &self.workers.places)?);
         *pool = Some(crew.clone());
         Ok(crew)
-    }
-}
-
-/// A pool, and the handles of its threads.
-#[derive(Debug)]
-struct Crew {
-    /// There until this is dropped.
-    pool: Option<rayon::ThreadPool>,
-    handles: Vec<JoinHandle<()>>,
-    process: u32,
-}
-
-impl Crew {
-    fn new(rank: usize, threads: usize, pins: &[usize]) -> Result<Self> {
-        let mut crew = Crew { pool: None, handles: Vec::new(), process: std::process::id() };
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).spawn_handler(|thread| {
-            // A rank of few cores may have one more than threads, and none is pinned if it has less.
-            let pin = pins.get(thread.index()).copied().filter(|_| pins.len() >= threads);
-            let builder = std::thread::Builder::new().name(format!("rank {rank}.{}", thread.index()));
-            crew.handles.push(builder.spawn(move || {
-                // A refusal costs speed only.
-                let _ = pin.map(|core| cores::confine(&[core]));
-                thread.run();
-            })?);
-            Ok(())
-        });
-        let pool = pool.build().map_err(|error| Error::system("starting the threads of a pool", std::io::Error::other(error)))?;
-        crew.pool = Some(pool);
-        Ok(crew)
-    }
-
-    fn pool(&self) -> &rayon::ThreadPool {
-        self.pool.as_ref().expect("it is there until it is dropped")
-    }
-}
-
-impl Drop for Crew {
-    fn drop(&mut self) {
-        if self.process != std::process::id() {
-            std::mem::forget((self.pool.take(), std::mem::take(&mut self.handles)));
-            return;
-        }
-        let pool = self.pool.take();
-        // One of the threads may be the last to let go, and others may wait for it.
-        if pool.as_ref().is_some_and(|pool| pool.current_thread_index().is_some()) {
-            self.handles.clear();
-        }
-        drop(pool);
-        self.handles.drain(..).for_each(|handle| drop(handle.join()));
     }
 }
 
@@ -190,6 +137,7 @@ mod tests {
     use std::{collections::BTreeSet, path::Path};
 
     use super::*;
+    use crate::error::Error;
     use crate::{Job, Launch};
 
     /// The numbers of the threads of a rank's pool.

@@ -39,6 +39,9 @@ pub(crate) struct JobState {
     /// A thread of this rank is creating something: offsets and numbers are given in the same order on all ranks only if creations
     /// of a rank come one after the other.
     creating: AtomicBool,
+    /// Whether the user was told of what is slow for want of a library.
+    #[cfg(feature = "faer")]
+    told: std::sync::Once,
     /// The threads of this rank.
     #[cfg(feature = "rayon")]
     pub(super) workers: Workers,
@@ -87,6 +90,8 @@ impl JobState {
             memory_limit,
             counts: counted.then(Counts::default),
             creating: AtomicBool::new(false),
+            #[cfg(feature = "faer")]
+            told: std::sync::Once::new(),
             #[cfg(feature = "rayon")]
             workers: Workers::new(threads, pinned),
         };
@@ -110,6 +115,14 @@ impl JobState {
             return Err(Error::Busy { operation: operation.into(), rank: self.engine.rank() });
         }
         Ok(Creating(&self.creating))
+    }
+
+    /// Prints a line if the calling rank is 0 and has printed none by this.
+    #[cfg(feature = "faer")]
+    pub(crate) fn say_once(&self, line: &str) {
+        if self.engine.rank() == 0 {
+            self.told.call_once(|| crate::comm::kit::say::say(line));
+        }
     }
 
     /// What `pool` does by several threads.

@@ -314,7 +314,7 @@ type OnTile<'m, T> = &'m mut dyn FnMut([Range<usize>; 2], OnMatrix<'_, T>);
 type Taken<'c, T> = Mutex<Option<(ArrayViewMut2<'c, T>, [Range<usize>; 2])>>;
 
 /// A matrix in as many rectangles as there are threads, about square: then the panels of all are smallest.
-fn rectangles<T>(c: ArrayViewMut2<'_, T>, threads: usize) -> Vec<Taken<'_, T>> {
+pub(crate) fn rectangles<T>(c: ArrayViewMut2<'_, T>, threads: usize) -> Vec<Taken<'_, T>> {
     let (m, n) = c.dim();
     let edges = |down: usize| m.div_ceil(down) + n.div_ceil(threads / down);
     let down = (1..=threads).filter(|down| threads.is_multiple_of(*down)).min_by_key(|down| edges(*down)).unwrap_or(1);

@@ -1,5 +1,5 @@
-//! The features `rayon` and `blas`: threads of a rank; the unit tests of the matrix product, its suite, that of factors and eigenvalues, and what
-//! becomes of a wrong `GA_BLAS`, by Debian's OpenBLAS.
+//! The features `rayon`, `faer` and `blas`: threads of a rank; eigenvalues without a library; the unit tests of the matrix product, its suite, that of
+//! factors and eigenvalues, and what becomes of a wrong `GA_BLAS`, by Debian's OpenBLAS.
 
 use super::counts::Report;
 use super::{Tier, environment, suites};
@@ -22,9 +22,16 @@ const OF_THREADS: [(&str, &str, &[&str]); 3] = [
     ("test", "conformance", &["threads_of_a_rank"]),
 ];
 
+/// What faer computes, and finds that there is no library.
+const OF_FAER: [(&str, &str, &[&str]); 2] = [("lib", "global_arrays", &["linalg"]), ("test", "linalg", &[])];
+
+/// One build for all.
+const FEATURES: &str = "blas,faer,rayon";
+
 pub fn run(tier: Tier, install: bool) -> Vec<Report> {
     packages::ensure(&[NEED], install);
     let mut reports = Report::of_part("threads: build", suites("threads", &OF_THREADS, "none", tier));
+    reports.extend(Report::of_part("faer: build", suites("faer", &OF_FAER, "none", tier)));
     reports.extend(match packages::installed(NEED.package) {
         true => {
             let mut with = Report::of_part("BLAS: build", suites("BLAS", &SUITES, LIBRARY, tier));
@@ -52,7 +59,7 @@ fn suites(part: &str, all: &[(&str, &str, &[&str])], library: &str, tier: Tier) 
         "--test",
         "conformance",
     ];
-    let programs = cargo::build(&[&["test", "--no-run", "--features", "blas,rayon"][..], &targets].concat())?;
+    let programs = cargo::build(&[&["test", "--no-run", "--features", FEATURES][..], &targets].concat())?;
     let mut reports = Vec::new();
     for (kind, name, some) in all {
         for suite in programs.iter().filter(|suite| suite.test && suite.kind == *kind && suite.name == *name) {
@@ -68,7 +75,7 @@ fn suites(part: &str, all: &[(&str, &str, &[&str])], library: &str, tier: Tier) 
 
 /// The examples of the solvers, which need the feature and a library.
 fn documentation(tier: Tier) -> Result<Vec<Report>> {
-    let mut command = cargo::command(&["test", "--workspace", "--doc", "--features", "blas,rayon", "linalg"]);
+    let mut command = cargo::command(&["test", "--workspace", "--doc", "--features", FEATURES, "linalg"]);
     environment(&mut command, tier);
     command.env("GA_BLAS", LIBRARY);
     Ok(vec![suites::finish_some("BLAS: documentation", &mut command, tier)?])

@@ -11,7 +11,7 @@ pub enum Part {
     Documentation,
     /// Examples, on the conduits of one machine
     Examples,
-    /// Products of matrices by a BLAS of the system
+    /// Products of matrices by a BLAS of the system; eigenvalues by faer
     Blas,
     /// Files of NumPy, h5py, xarray, zarr-python and PyVista
     Python,

@@ -1,9 +1,10 @@
 //! Plain loops that the compiler turns into vector instructions, for the instruction sets of the processor that runs them.
+#![allow(unsafe_code)]
 
-/// Runs `loops` compiled for the widest vectors that this processor has.
-///
-/// What `loops` calls must be inlined into it (`#[inline(always)]`, closures) to be compiled for those vectors too.
+/// Runs `loops` compiled for the widest vectors that this processor has. What `loops` calls must be inlined into it (`#[inline(always)]`, closures) to be
+/// compiled for those vectors too.
 #[inline(always)]
+#[allow(unreachable_pub, reason = "the programs of the workspace have this file too")]
 pub fn vectorized<R>(loops: impl FnOnce() -> R) -> R {
     #[cfg(target_arch = "x86_64")]
     {

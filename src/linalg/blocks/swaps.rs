@@ -12,13 +12,13 @@ use ndarray::ArrayViewMut2;
 
 /// Where the interchanges of one panel put each row. Row numbers are global.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct RowMoves {
+pub(in crate::linalg) struct RowMoves {
     /// The first row of the panel's block row.
-    pub(crate) first: usize,
+    pub(in crate::linalg) first: usize,
     /// The row that ends in each row of the block row, from the top.
-    pub(crate) into_top: Vec<usize>,
+    pub(in crate::linalg) into_top: Vec<usize>,
     /// The rows of the block row that end below it: (row, row where it ends), ordered by the latter.
-    pub(crate) out_of_top: Vec<(usize, usize)>,
+    pub(in crate::linalg) out_of_top: Vec<(usize, usize)>,
 }
 
 impl RowMoves {
@@ -27,7 +27,7 @@ impl RowMoves {
     /// # Panics
     ///
     /// When a pivot lies above the row that it is interchanged with.
-    pub(crate) fn new(first: usize, pivots: &[usize]) -> Self {
+    pub(in crate::linalg) fn new(first: usize, pivots: &[usize]) -> Self {
         let width = pivots.len();
         let mut into_top: Vec<usize> = (first..first + width).collect();
         let mut below: HashMap<usize, usize> = HashMap::with_capacity(width);
@@ -49,10 +49,10 @@ impl RowMoves {
     /// leave it. The block row of `columns` itself is left as it was: it is overwritten from `u` once that is solved.
     ///
     /// `local` gives the row of `columns` that holds a global row; the columns of both are contiguous.
-    pub(crate) fn apply(
+    pub(in crate::linalg) fn apply<T: Copy>(
         &self,
-        mut columns: ArrayViewMut2<'_, f64>,
-        mut u: ArrayViewMut2<'_, f64>,
+        mut columns: ArrayViewMut2<'_, T>,
+        mut u: ArrayViewMut2<'_, T>,
         local: impl Fn(usize) -> usize,
     ) {
         let sources: Vec<usize> = self.into_top.iter().map(|&from| local(from)).collect();

@@ -3,33 +3,40 @@
 //! Blocks of `block` indices are dealt to `processes` in turn, block 0 to process 0 (ScaLAPACK's map with source
 //! process 0). Rows and columns of the matrix have one `Axis` each.
 
+use std::ops::Range;
+
 /// The indices `0..extent` in blocks dealt to processes in turn, seen by process `me`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Axis {
+pub(in crate::linalg) struct Axis {
     /// Number of indices.
-    pub(crate) extent: usize,
+    pub(in crate::linalg) extent: usize,
     /// Indices in a block.
-    pub(crate) block: usize,
+    pub(in crate::linalg) block: usize,
     /// Number of processes along this axis.
-    pub(crate) processes: usize,
+    pub(in crate::linalg) processes: usize,
     /// This process, below `processes`.
-    pub(crate) me: usize,
+    pub(in crate::linalg) me: usize,
 }
 
 impl Axis {
+    /// The same seen by another process.
+    pub(in crate::linalg) fn of(&self, me: usize) -> Self {
+        Axis { me, ..*self }
+    }
+
     /// The process that owns `global`.
-    pub(crate) fn owner(&self, global: usize) -> usize {
+    pub(in crate::linalg) fn owner(&self, global: usize) -> usize {
         global / self.block % self.processes
     }
 
     /// True if this process owns `global`.
-    pub(crate) fn mine(&self, global: usize) -> bool {
+    pub(in crate::linalg) fn mine(&self, global: usize) -> bool {
         self.owner(global) == self.me
     }
 
     /// How many of the indices below `global` this process owns: the local number of the first own index at or after
     /// `global`. `first_local(extent)` is the local extent (ScaLAPACK's `NUMROC`).
-    pub(crate) fn first_local(&self, global: usize) -> usize {
+    pub(in crate::linalg) fn first_local(&self, global: usize) -> usize {
         let (blocks, rest) = (global / self.block, global % self.block);
         let (rounds, turn) = (blocks / self.processes, blocks % self.processes);
         rounds * self.block
@@ -41,13 +48,30 @@ impl Axis {
     }
 
     /// Number of indices that this process owns.
-    pub(crate) fn local_extent(&self) -> usize {
+    pub(in crate::linalg) fn local_extent(&self) -> usize {
         self.first_local(self.extent)
     }
 
     /// The global index of local number `local`.
-    pub(crate) fn global(&self, local: usize) -> usize {
+    pub(in crate::linalg) fn global(&self, local: usize) -> usize {
         (local / self.block * self.processes + self.me) * self.block + local % self.block
+    }
+
+    /// The own blocks, each with the local number of its first index.
+    pub(in crate::linalg) fn blocks(&self) -> impl Iterator<Item = (Range<usize>, usize)> + use<> {
+        self.adjacent(self.block)
+    }
+
+    /// The own indices in the longest ranges, each with the local number of the first.
+    pub(in crate::linalg) fn pieces(&self) -> impl Iterator<Item = (Range<usize>, usize)> + use<> {
+        self.adjacent(if self.processes == 1 { self.extent.max(1) } else { self.block })
+    }
+
+    fn adjacent(self, most: usize) -> impl Iterator<Item = (Range<usize>, usize)> {
+        (0..self.local_extent()).step_by(most).map(move |local| {
+            let start = self.global(local);
+            (start..start + most.min(self.local_extent() - local), local)
+        })
     }
 }
 

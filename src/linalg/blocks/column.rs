@@ -8,46 +8,51 @@
 //! Each round has a channel of two slots, for calls of even and of odd number. Nobody waits for a free one: a call ends when something has come
 //! of every member, and that was sent after the member had ended the call before.
 
-use global_arrays::{
-    channel::{Channels, Inlet, Outlet, from, to},
-    prelude::*,
+use super::{
+    panel::{Team, combine, message_len},
+    place::Place,
+};
+use crate::{
+    element::Element,
+    error::{Error, Result},
+    linalg::field::Field,
+    message::channel::{Channels, Inlet, Outlet, from, to},
+    sync::Group,
 };
 
-use crate::axis::Axis;
-use crate::panel::{Team, combine, message_len};
-
 /// See the module's essay.
-pub(crate) struct Column {
+pub(super) struct Column<T: Element> {
     /// Members.
     size: usize,
     /// One for each round.
-    outlets: Vec<Outlet<f64>>,
-    inlets: Vec<Inlet<f64>>,
+    outlets: Vec<Outlet<T>>,
+    inlets: Vec<Inlet<T>>,
     skips: bool,
 }
 
-impl Column {
-    /// Collective over the job. Ranks are numbered row by row of the grid.
-    pub(crate) fn new(job: &Job, rows: Axis, columns: Axis) -> Result<Self, Error> {
-        let (size, most) = (rows.processes, message_len(rows.block));
-        let rank = |member: usize| member % size * columns.processes + columns.me;
+impl<T: Field> Column<T> {
+    /// Collective over the group.
+    pub(super) fn new(group: &Group, place: Place) -> Result<Self> {
+        let (rows, most) = (place.rows, message_len(place.rows.block));
+        let size = rows.processes;
+        let member = |row: usize| place.member(row % size, place.columns.me);
         let rounds = || (0..).map(|round| (round, 1 << round)).take_while(|&(_, here)| here < size);
-        let (outlets, inlets) = Channels::new(job).hollow().open(
-            rounds().map(|(round, here)| to(rank(rows.me + size - here), round, most)).collect::<Vec<_>>(),
-            rounds().map(|(round, here)| from(rank(rows.me + here), round)).collect::<Vec<_>>(),
+        let (outlets, inlets) = Channels::new(group).hollow().open(
+            rounds().map(|(round, here)| to(member(rows.me + size - here), round, most)).collect::<Vec<_>>(),
+            rounds().map(|(round, here)| from(member(rows.me + here), round)).collect::<Vec<_>>(),
         )?;
-        Ok(Column { size, outlets, inlets, skips: job.simulation().skips() })
+        Ok(Column { size, outlets, inlets, skips: group.skips() })
     }
 }
 
-impl Team for Column {
+impl<T: Field> Team<T> for Column<T> {
     type Error = Error;
 
     fn size(&self) -> usize {
         self.size
     }
 
-    fn combine_all(&mut self, message: &mut [f64]) -> Result<(), Error> {
+    fn combine_all(&mut self, message: &mut [T]) -> Result<()> {
         for (outlet, inlet) in self.outlets.iter_mut().zip(&mut self.inlets) {
             outlet.put(&*message)?;
             let arrived = inlet.wait()?;
@@ -61,7 +66,11 @@ impl Team for Column {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{
+        super::{panel::head, place::Blocking},
+        *,
+    };
+    use crate::prelude::*;
 
     /// Any number of members, more often than there are slots, and lengths that change.
     #[test]
@@ -70,20 +79,20 @@ mod tests {
             let launch = Launch::new().network("threads:unmapped").ranks(rows * columns);
             launch
                 .run(|job| {
-                    let axis = |processes, me| Axis { extent: 100, block: 6, processes, me };
-                    let (row, column) = (job.rank() / columns, job.rank() % columns);
-                    let mut team = Column::new(job, axis(rows, row), axis(columns, column))?;
+                    let mut team = Column::new(job, Place::new(job, 100, Blocking { edge: 6, grid: [rows, columns] }))?;
+                    let row = job.rank() / columns;
                     for call in 0..4 * rows {
                         let width = 1 + call % 6;
                         // Two have the best candidate; one of them has the smaller row.
                         let magnitude = |member: usize| if (member + call) % rows < 2 { 5.0 } else { 1.0 };
                         let own = |what: usize| vec![(1000 * what + 100 * row + call) as f64; width];
-                        let head = vec![magnitude(row), row as f64, f64::from(u8::from(row == call % rows))];
+                        let head = head(magnitude(row), row, row == call % rows);
+                        let head = head.to_vec();
                         let mut message = [head, own(1), own(2)].concat();
                         team.combine_all(&mut message)?;
                         let best = (0..rows).find(|&member| magnitude(member) == 5.0).unwrap();
                         let of = |what: usize, member: usize| vec![(1000 * what + 100 * member + call) as f64; width];
-                        let expected = [vec![5.0, best as f64, 1.0], of(1, best), of(2, call % rows)].concat();
+                        let expected = [vec![5.0, 0.0, best as f64, 1.0], of(1, best), of(2, call % rows)].concat();
                         // A single member has its own, as it was.
                         assert!(rows == 1 || message == expected, "{rows} x {columns}, call {call}: {message:?}, {expected:?}");
                     }

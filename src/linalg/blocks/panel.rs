@@ -1,4 +1,4 @@
-//! Partial-pivoting factorisation of one panel: w columns and all rows from the diagonal down, spread over the processes
+//! Partial-pivoting factorization of one panel: w columns and all rows from the diagonal down, spread over the processes
 //! of one process column.
 //!
 //! Recursive in the columns (F. G. Gustavson, *Recursion leads to automatic variable blocking for dense linear-algebra
@@ -13,10 +13,17 @@
 //! `top`, and the pivot's owner puts the displaced row in its place. [`Team`] is all that a panel knows of the others.
 
 use ndarray::{Array2, ArrayViewMut2, Axis as Dimension, ShapeBuilder, s};
-use program::vectorized::vectorized;
+use num_traits::{Float, One, Zero};
 
-use crate::axis::Axis;
-use crate::kernels::{multiply_subtract, solve_unit_lower};
+use super::{
+    axis::Axis,
+    triangle::{multiply_subtract, solve_lower},
+};
+use crate::{
+    error::Error,
+    linalg::field::{Field, real_of, wide},
+    memory::vectorized::vectorized,
+};
 
 /// Columns of a leaf of the recursion.
 ///
@@ -24,7 +31,7 @@ use crate::kernels::{multiply_subtract, solve_unit_lower};
 const LEAF: usize = 8;
 
 /// The processes of one process column.
-pub(crate) trait Team {
+pub(super) trait Team<T> {
     /// What goes wrong when the others cannot be reached.
     type Error;
 
@@ -33,25 +40,35 @@ pub(crate) trait Team {
 
     /// Every member gives a message, and has those of all members [combined](combine) afterwards. All call it equally often, with messages
     /// of the same length.
-    fn combine_all(&mut self, message: &mut [f64]) -> Result<(), Self::Error>;
+    fn combine_all(&mut self, message: &mut [T]) -> Result<(), Self::Error>;
 }
 
-/// What the factorisation of a panel leaves on every process of the process column, besides L₂₁ in its rows.
+/// What the factorization of a panel leaves on every process of the process column, besides L₂₁ in its rows.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Factored {
+pub(super) struct Factored<T> {
     /// L₁₁ below the diagonal (ones on it not stored), U₁₁ on and above it; column-major.
-    pub(crate) top: Array2<f64>,
+    pub(super) top: Array2<T>,
     /// `pivots[i]` is the global row that row `first + i` was interchanged with, in this order.
-    pub(crate) pivots: Vec<usize>,
+    pub(super) pivots: Vec<usize>,
 }
 
 /// Why a panel could not be factored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Stopped<E> {
+pub(in crate::linalg) enum Stopped<E> {
     /// No row has a pivot for this column of the matrix (counted from 0): zeros, or not numbers, only.
-    Singular { column: usize },
+    At { column: usize },
     /// The team failed.
     Team(E),
+}
+
+impl Stopped<Error> {
+    /// As an error, which `at` makes of a column.
+    pub(in crate::linalg) fn into_error(self, at: impl FnOnce(usize) -> Error) -> Error {
+        match self {
+            Stopped::At { column } => at(column),
+            Stopped::Team(error) => error,
+        }
+    }
 }
 
 /// Factors the panel whose diagonal starts at global row (and column) `first`.
@@ -59,20 +76,20 @@ pub(crate) enum Stopped<E> {
 /// `rows` are this process's rows from `first` down (m × w; m may be 0), columns contiguous; `axis` is the distribution of
 /// the matrix's rows. On return they hold L₂₁, and on the owner of `first` the block `top` as their first w rows.
 ///
-/// Collective over `team`; every member returns the same [`Factored`], or the same [`Stopped::Singular`].
+/// Collective over `team`; every member returns the same [`Factored`], or the same [`Stopped::At`].
 ///
 /// # Errors
 ///
 /// [`Stopped`]; the contents of `rows` are then meaningless.
-pub(crate) fn factor<T: Team>(
-    rows: ArrayViewMut2<'_, f64>,
+pub(super) fn factor<T: Field, G: Team<T>>(
+    rows: ArrayViewMut2<'_, T>,
     first: usize,
     axis: Axis,
-    team: &mut T,
-) -> Result<Factored, Stopped<T::Error>> {
+    team: &mut G,
+) -> Result<Factored<T>, Stopped<G::Error>> {
     let width = rows.ncols();
     let diagonal = axis.mine(first);
-    let message = vec![0.0; if team.size() > 1 { message_len(width) } else { 0 }];
+    let message = vec![T::ZERO; if team.size() > 1 { message_len(width) } else { 0 }];
     let top = Array2::zeros((width, width).f());
     let mut panel = Panel { rows, top, first, diagonal, axis, team, pivots: Vec::with_capacity(width), message };
     panel.recurse(0, width)?;
@@ -89,8 +106,13 @@ pub(crate) fn factor<T: Team>(
 /// # Errors
 ///
 /// The team failed.
-pub(crate) fn skip<T: Team>(width: usize, first: usize, axis: Axis, team: &mut T) -> Result<Factored, Stopped<T::Error>> {
-    let mut message = vec![0.0; message_len(width)];
+pub(super) fn skip<T: Field, G: Team<T>>(
+    width: usize,
+    first: usize,
+    axis: Axis,
+    team: &mut G,
+) -> Result<Factored<T>, Stopped<G::Error>> {
+    let mut message = vec![T::ZERO; message_len(width)];
     let mut pivots = Vec::with_capacity(width);
     for row in first..first + width {
         if team.size() > 1 {
@@ -103,67 +125,83 @@ pub(crate) fn skip<T: Team>(width: usize, first: usize, axis: Axis, team: &mut T
     Ok(Factored { top: Array2::zeros((width, 0).f()), pivots })
 }
 
-/// Words at the start of a message: magnitude of the candidate (negative: none), its global row, and whether the row that makes room is there.
-/// Then follow the row of the candidate and that one.
-const HEAD: usize = 3;
+/// Elements at the start of a message: the size of the candidate (negative: none), the two halves of its global row, which are exact also in single
+/// precision, and 1 with the row that makes room, else 0. Then follow the row of the candidate and that one.
+const HEAD: usize = 4;
 
-/// Words of a message about a panel of so many columns.
-pub(crate) fn message_len(width: usize) -> usize {
+/// What the first half of a row counts.
+const HALF: usize = 1 << 20;
+
+/// The head of a message.
+pub(super) fn head<T: Field>(size: T::Real, row: usize, makes_room: bool) -> [T; HEAD] {
+    let number = |x: usize| T::of_real(real_of::<T>(x as f64));
+    [T::of_real(size), number(row / HALF), number(row % HALF), number(usize::from(makes_room))]
+}
+
+/// The candidate's row in a message.
+fn row_of<T: Field>(message: &[T]) -> usize {
+    let number = |x: T| wide::<T>(x.real()) as usize;
+    number(message[1]) * HALF + number(message[2])
+}
+
+/// Elements of a message about a panel of this width.
+pub(super) fn message_len(width: usize) -> usize {
     HEAD + 2 * width
 }
 
 /// What two messages say together. It does not matter in which order messages are combined, nor how often one is.
-pub(crate) fn combine(message: &mut [f64], other: &[f64]) {
+pub(super) fn combine<T: Field>(message: &mut [T], other: &[T]) {
     let width = (message.len() - HEAD) / 2;
-    if other[0].total_cmp(&message[0]).then(message[1].total_cmp(&other[1])).is_gt() {
-        message[..2].copy_from_slice(&other[..2]);
+    let [own, others] = [message[0].real(), other[0].real()];
+    if others > own || others == own && row_of(other) < row_of(message) {
+        message[..3].copy_from_slice(&other[..3]);
         message[HEAD..HEAD + width].copy_from_slice(&other[HEAD..HEAD + width]);
     }
-    if other[2] > message[2] {
-        message[2] = other[2];
+    if other[3].real() > message[3].real() {
+        message[3] = other[3];
         message[HEAD + width..].copy_from_slice(&other[HEAD + width..]);
     }
 }
 
 /// The largest magnitude in a column, and the row of `rows` where it stands.
 #[derive(Debug, Clone, Copy)]
-struct Candidate {
-    magnitude: f64,
+struct Candidate<R> {
+    size: R,
     row: usize,
 }
 
-struct Panel<'a, T> {
-    rows: ArrayViewMut2<'a, f64>,
-    top: Array2<f64>,
+struct Panel<'a, T, G> {
+    rows: ArrayViewMut2<'a, T>,
+    top: Array2<T>,
     first: usize,
     diagonal: bool,
     axis: Axis,
-    team: &'a mut T,
+    team: &'a mut G,
     pivots: Vec<usize>,
-    message: Vec<f64>,
+    message: Vec<T>,
 }
 
-impl<T: Team> Panel<'_, T> {
+impl<T: Field, G: Team<T>> Panel<'_, T, G> {
     /// The first own row that is not yet a pivot's place when columns below `column` are eliminated.
     fn active(&self, column: usize) -> usize {
         if self.diagonal { column } else { 0 }
     }
 
-    fn recurse(&mut self, from: usize, to: usize) -> Result<(), Stopped<T::Error>> {
+    fn recurse(&mut self, from: usize, to: usize) -> Result<(), Stopped<G::Error>> {
         if to - from <= LEAF {
             return self.leaf(from, to);
         }
         let middle = from + ((to - from) / 2).next_multiple_of(LEAF);
         self.recurse(from, middle)?;
         let (left, mut right) = self.top.multi_slice_mut((s![from..middle, from..middle], s![from..middle, middle..to]));
-        solve_unit_lower(left.view(), right.view_mut());
+        solve_lower(left.view(), right.view_mut(), true);
         let active = self.active(middle);
         let (left, right) = self.rows.multi_slice_mut((s![active.., from..middle], s![active.., middle..to]));
         multiply_subtract(right, left.view(), self.top.slice(s![from..middle, middle..to]));
         self.recurse(middle, to)
     }
 
-    fn leaf(&mut self, from: usize, to: usize) -> Result<(), Stopped<T::Error>> {
+    fn leaf(&mut self, from: usize, to: usize) -> Result<(), Stopped<G::Error>> {
         if from == to {
             return Ok(());
         }
@@ -202,12 +240,12 @@ impl<T: Team> Panel<'_, T> {
     }
 
     /// Chooses the pivot of `column` with the team, brings its row to `top` and the displaced row to its place.
-    fn interchange(&mut self, column: usize, candidate: Option<Candidate>) -> Result<(), Stopped<T::Error>> {
+    fn interchange(&mut self, column: usize, candidate: Option<Candidate<T::Real>>) -> Result<(), Stopped<G::Error>> {
         let target = self.first + column;
-        let singular = Stopped::Singular { column: target };
+        let singular = Stopped::At { column: target };
         let first_local = self.axis.first_local(self.first);
         if self.team.size() == 1 {
-            let row = candidate.filter(|c| c.magnitude > 0.0).ok_or(singular)?.row;
+            let row = candidate.filter(|c| c.size > T::Real::zero()).ok_or(singular)?.row;
             self.pivots.push(self.axis.global(first_local + row));
             for (j, mut values) in self.rows.columns_mut().into_iter().enumerate() {
                 self.top[[column, j]] = values[row];
@@ -216,10 +254,11 @@ impl<T: Team> Panel<'_, T> {
             return Ok(());
         }
         let width = self.rows.ncols();
-        self.message[..HEAD].copy_from_slice(&[-1.0, 0.0, f64::from(u8::from(self.diagonal))]);
+        let none = Candidate { size: -T::Real::one(), row: 0 };
+        let Candidate { size, row } =
+            candidate.map_or(none, |found| Candidate { row: self.axis.global(first_local + found.row), ..found });
+        self.message[..HEAD].copy_from_slice(&head(size, row, self.diagonal));
         if let Some(found) = candidate {
-            self.message[0] = found.magnitude;
-            self.message[1] = self.axis.global(first_local + found.row) as f64;
             let row = self.rows.row(found.row);
             self.message[HEAD..HEAD + width].iter_mut().zip(row).for_each(|(to, from)| *to = *from);
         }
@@ -227,12 +266,11 @@ impl<T: Team> Panel<'_, T> {
             self.message[HEAD + width..].iter_mut().zip(self.rows.row(column)).for_each(|(to, from)| *to = *from);
         }
         self.team.combine_all(&mut self.message).map_err(Stopped::Team)?;
-        let (head, rows) = self.message.split_at(HEAD);
-        let (chosen, displaced) = rows.split_at(width);
-        if head[0] <= 0.0 {
+        let (chosen, displaced) = self.message[HEAD..].split_at(width);
+        if self.message[0].real() <= T::Real::zero() {
             return Err(singular);
         }
-        let pivot = head[1] as usize;
+        let pivot = row_of(&self.message);
         self.pivots.push(pivot);
         self.top.row_mut(column).iter_mut().zip(chosen).for_each(|(to, from)| *to = *from);
         if self.axis.mine(pivot) && pivot != target {
@@ -245,51 +283,52 @@ impl<T: Team> Panel<'_, T> {
 
 /// The first entry of largest magnitude; none if there is no entry. Entries that are not numbers lose.
 #[inline(always)]
-fn largest(column: &[f64]) -> Option<Candidate> {
+fn largest<T: Field>(column: &[T]) -> Option<Candidate<T::Real>> {
     const LANES: usize = 32;
-    let mut lanes = [-1.0; LANES];
+    let none = -T::Real::one();
+    let mut lanes = [none; LANES];
     let (chunks, rest) = column.as_chunks::<LANES>();
     for chunk in chunks {
         for (best, value) in lanes.iter_mut().zip(chunk) {
-            let magnitude = value.abs();
-            *best = if magnitude > *best { magnitude } else { *best };
+            let size = value.size();
+            *best = if size > *best { size } else { *best };
         }
     }
     for (best, value) in lanes.iter_mut().zip(rest) {
-        let magnitude = value.abs();
-        *best = if magnitude > *best { magnitude } else { *best };
+        let size = value.size();
+        *best = if size > *best { size } else { *best };
     }
-    let magnitude = lanes.into_iter().fold(-1.0, |best, m| if m > best { m } else { best });
+    let size = lanes.into_iter().fold(none, |best, size| if size > best { size } else { best });
     let row = chunks
         .iter()
-        .position(|chunk| chunk.iter().fold(false, |hit, value| hit | (value.abs() == magnitude)))
+        .position(|chunk| chunk.iter().fold(false, |hit, value| hit | (value.size() == size)))
         .map_or(chunks.len() * LANES, |chunk| chunk * LANES);
-    let row = row + column[row..].iter().position(|value| value.abs() == magnitude)?;
-    Some(Candidate { magnitude, row })
+    let row = row + column[row..].iter().position(|value| value.size() == size)?;
+    Some(Candidate { size, row })
 }
 
 /// Divides by `pivot`: by its reciprocal unless that overflows (LAPACK's `dgetf2`).
 #[inline(always)]
-fn divide(column: &mut [f64], pivot: f64) {
-    if pivot.abs() >= f64::MIN_POSITIVE {
-        let reciprocal = 1.0 / pivot;
+fn divide<T: Field>(column: &mut [T], pivot: T) {
+    if pivot.size() >= T::Real::min_positive_value() {
+        let reciprocal = T::ONE.quotient(pivot);
         column.iter_mut().for_each(|value| *value *= reciprocal);
     } else {
-        column.iter_mut().for_each(|value| *value /= pivot);
+        column.iter_mut().for_each(|value| *value = value.quotient(pivot));
     }
 }
 
 #[inline(always)]
-fn subtract_multiple(target: &mut [f64], factor: f64, multipliers: &[f64]) {
+fn subtract_multiple<T: Field>(target: &mut [T], factor: T, multipliers: &[T]) {
     for (value, multiplier) in target.iter_mut().zip(multipliers) {
-        *value -= factor * multiplier;
+        *value -= factor * *multiplier;
     }
 }
 
 #[cfg(test)]
 mod tests {
     /// What one process is left with.
-    type Outcome = (Result<Factored, Stopped<std::convert::Infallible>>, Array2<f64>);
+    type Outcome = (Result<Factored<f64>, Stopped<std::convert::Infallible>>, Array2<f64>);
 
     use std::sync::{Barrier, Mutex};
 
@@ -303,7 +342,7 @@ mod tests {
         barrier: &'a Barrier,
     }
 
-    impl Team for Threads<'_> {
+    impl Team<f64> for Threads<'_> {
         type Error = std::convert::Infallible;
 
         fn size(&self) -> usize {
@@ -391,11 +430,11 @@ mod tests {
         a.column_mut(4).fill(0.0);
         for processes in [1, 2, 3] {
             for (result, _) in spread(&a, 0, 6, 6, processes) {
-                assert_eq!(result, Err(Stopped::Singular { column: 4 }));
+                assert_eq!(result, Err(Stopped::At { column: 4 }));
             }
         }
         a.column_mut(2).fill(f64::NAN);
-        assert_eq!(spread(&a, 0, 6, 6, 2)[0].0, Err(Stopped::Singular { column: 2 }));
+        assert_eq!(spread(&a, 0, 6, 6, 2)[0].0, Err(Stopped::At { column: 2 }));
     }
 
     /// Of equal magnitudes the first row is taken, wherever it lives.
@@ -415,6 +454,6 @@ mod tests {
             assert_eq!(largest(&column).map(|c| c.row), expected.map(|(row, _)| row));
         }
         assert_eq!(largest(&[f64::NAN, 1.0, -3.0, 3.0]).map(|c| c.row), Some(2));
-        assert!(largest(&[f64::NAN]).is_none_or(|c| c.magnitude <= 0.0));
+        assert!(largest(&[f64::NAN]).is_none_or(|c| c.size <= 0.0));
     }
 }

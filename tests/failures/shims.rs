@@ -19,7 +19,7 @@ pub(crate) fn cases() -> Vec<Case> {
         });
     let other = case("a_rank_that_is_another_pe", || {
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-        let library = std::env::temp_dir().join(format!("global-arrays-{}-dmapp.so", std::process::id()));
+        let library = std::env::temp_dir().join(format!("case-{}-dmapp.so", std::process::id()));
         let mut compiler = Command::new("cc");
         compiler.args(["-shared", "-fPIC", "-I"]).arg(root.join("runner/stubs")).arg("-o").arg(&library);
         compiler.arg(root.join("../src/comm/gemini/shim.c")).arg(root.join("runner/stubs/dmapp_stub.c"));

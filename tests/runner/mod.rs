@@ -254,9 +254,9 @@ pub(crate) fn finish_before(child: &mut Child, limit: Duration) -> Option<ExitSt
     }
 }
 
-/// A file without a name, for what a case prints.
+/// A file without a name, for what a case prints. Its name of a moment is none that `leftovers` looks for.
 pub(crate) fn scratch() -> File {
-    let path = env::temp_dir().join(format!("global-arrays-test-{}", std::process::id()));
+    let path = env::temp_dir().join(format!("case-{}.out", std::process::id()));
     let file = File::options().read(true).append(true).create_new(true).open(&path).expect("a temporary file");
     std::fs::remove_file(path).expect("taking the name away");
     file

@@ -159,7 +159,7 @@ fn diagonalize(job: &Job, matrix: &GlobalArray2<f64>, vectors: &GlobalArray2<f64
     job.sync().map(|()| values)
 }
 
-/// What a calculation ends with.
+/// The result of a calculation.
 struct Converged {
     energy: f64,
     iterations: usize,

@@ -33,7 +33,7 @@ pub(super) trait System<T: Field> {
     fn product_and_scale(&self, x: &[T]) -> Result<(Vec<T>, Reals<T>), Self::Error>;
 }
 
-/// What a refinement has done.
+/// The result of a refinement.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Refined {
     /// Corrections that were added.

@@ -41,7 +41,7 @@ impl Crew {
         self.pool.as_ref().expect("it is there until it is dropped")
     }
 
-    /// Nobody will wait for the threads.
+    /// The threads are not waited for.
     pub(crate) fn forget(&mut self) {
         self.handles.clear();
     }

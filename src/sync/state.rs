@@ -39,7 +39,7 @@ pub(crate) struct JobState {
     /// A thread of this rank is creating something: offsets and numbers are given in the same order on all ranks only if creations
     /// of a rank come one after the other.
     creating: AtomicBool,
-    /// Whether the user was told of what is slow for want of a library.
+    /// Done once a line has named what is slow for want of a library.
     #[cfg(feature = "faer")]
     told: std::sync::Once,
     /// The threads of this rank.

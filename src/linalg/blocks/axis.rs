@@ -1,7 +1,8 @@
 //! One axis of the block-cyclic distribution: which process owns an index, and under which local number.
 //!
 //! Blocks of `block` indices are dealt to `processes` in turn, block 0 to process 0 (ScaLAPACK's map with source
-//! process 0). Rows and columns of the matrix have one `Axis` each.
+//! process 0), as [`Distribution::block_cyclic`](crate::distribution::Distribution::block_cyclic) has them. A factorization asks
+//! what that need not know: how many of the indices below a global one are a process's own. Rows and columns of the matrix have one `Axis` each.
 
 use std::ops::Range;
 
@@ -77,13 +78,18 @@ impl Axis {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use ndarray::Dim;
 
-    /// Every index has exactly one owner, and the three maps agree with a walk over the indices.
+    use super::*;
+    use crate::distribution::{Distribution, Order};
+
+    /// Every index has exactly one owner, and the three maps agree with a walk over the indices, and with the distribution of the parts.
     #[test]
     fn maps_agree_with_a_walk() {
         for (extent, block, processes) in [(0, 3, 2), (1, 4, 3), (10, 3, 1), (10, 3, 2), (17, 2, 3), (24, 4, 3), (5, 8, 4)] {
             let axes: Vec<Axis> = (0..processes).map(|me| Axis { extent, block, processes, me }).collect();
+            let parts =
+                Distribution::block_cyclic(&Dim([extent]), &[block], processes, Some(&[processes]), Order::RowMajor).unwrap();
             let mut seen = vec![0; processes];
             for global in 0..extent {
                 let owner = axes[0].owner(global);
@@ -92,6 +98,8 @@ mod tests {
                     assert_eq!(axis.mine(global), axis.me == owner);
                 }
                 assert_eq!(axes[owner].global(seen[owner]), global);
+                let place = parts.locate(&Dim([global]));
+                assert_eq!((place.member, place.offset), (owner, seen[owner]));
                 seen[owner] += 1;
             }
             for axis in &axes {

@@ -71,12 +71,6 @@ fn rank_main(job: &Job, arguments: &Arguments, system: &System) -> Result<(), Er
     let n = matrix.order();
     let blocking = arguments.blocking(n, job.size()).map_err(Error::other)?;
     let skips = job.simulation().skips();
-    let b: Vec<f64> = match &system.given {
-        _ if skips => Vec::new(),
-        Some(given) => given.clone(),
-        None => (0..n).map(|row| matrix.right_hand_side(row)).collect(),
-    };
-
     let lu = job.phase("factor", || Lu::from_fn(job, n, blocking, |(row, column)| matrix.element(row, column)));
     let lu = lu.map_err(|error| match error {
         Error::Matrix { source: MatrixError::Singular { at }, .. } => Error::other(format!(
@@ -85,6 +79,12 @@ fn rank_main(job: &Job, arguments: &Arguments, system: &System) -> Result<(), Er
         )),
         error => error,
     })?;
+    // Behind the factors, whose memory is checked.
+    let b: Vec<f64> = match &system.given {
+        _ if skips => Vec::new(),
+        Some(given) => given.clone(),
+        None => (0..n).map(|row| matrix.right_hand_side(row)).collect(),
+    };
     let Solution { x, solve, refined, condition } = match skips {
         true => Solution { x: Vec::new(), solve: Duration::ZERO, refined: None, condition: None },
         false => Solution::find(job, arguments, matrix, &lu, &b)?,

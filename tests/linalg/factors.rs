@@ -166,6 +166,14 @@ fn what_is_wrong_with_a_matrix_is_said_on_all() {
         says(one.lu()?.solve(&short).map(drop), &["solve", "5 rows", "[4]"]);
         let blocking = Blocking { edge: 2, grid: [1, 7] };
         says(Lu::from_fn(job, 5, blocking, |(i, j)| unit(i, j)).map(drop), &["from_fn", "grid with", "1 x 7"]);
+        for (order, words) in [
+            (1 << 30, ["factors of matrix", "asks for"]),
+            (3 << 30, ["from_fn", "order 3221225472"]),
+            (usize::MAX, ["from_fn", "counted"]),
+        ] {
+            let blocking = Blocking { edge: order, ..Blocking::new(order, job.size()) };
+            says(Lu::from_fn(job, order, blocking, |(i, j)| unit(i, j)).map(drop), &words);
+        }
         let nothing = GlobalArray2::<f64>::zeros(job, [0, 0])?;
         assert!(nothing.cholesky()?.l()?.is_empty());
         assert_eq!((nothing.lu()?.determinant()?, nothing.lu()?.condition()?), (1.0, 1.0));

@@ -27,7 +27,7 @@ impl Blocking {
     pub fn new(order: usize, members: usize) -> Self {
         let rows = (1..=members).take_while(|rows| rows * rows <= members).filter(|rows| members.is_multiple_of(*rows)).last();
         let rows = rows.unwrap_or(1);
-        Blocking { edge: (order / members.max(1)).next_multiple_of(32).clamp(32, 192), grid: [rows, members / rows] }
+        Blocking { edge: (order / members.max(1)).clamp(32, 192).next_multiple_of(32), grid: [rows, members / rows] }
     }
 
     /// That of a matrix which can be factored in place: block-cyclic in square blocks over all members in their order, and column by column.
@@ -57,7 +57,7 @@ impl Blocking {
     /// What members compare.
     ///
     /// # Errors
-    /// The grid is not that of the group; no blocks.
+    /// The grid is not that of the group; no blocks; an order above 2³¹·√2.
     pub(in crate::linalg) fn check(self, call: &Call<'_>, order: usize) -> Result<[u64; 4]> {
         let Blocking { edge, grid: [rows, columns] } = self;
         if edge == 0 || rows.checked_mul(columns) != Some(call.group.size()) {
@@ -66,6 +66,9 @@ impl Blocking {
                 call.group.size()
             );
             return Err(call.argument(what));
+        }
+        if order.checked_mul(order).is_none_or(|elements| elements > isize::MAX as usize) {
+            return Err(call.argument(format_args!("has order {order}: more elements than can be counted")));
         }
         Ok([order, edge, rows, columns].map(|x| x as u64))
     }

@@ -360,9 +360,9 @@ impl Engine {
         }
         if let Err(error) = &waited {
             // The wait may have ended because the job did, or took too long, with transfers still under way. A conduit completes or
-            // fails what it holds when polled; give it the time that the supervisor gives us.
+            // fails what it holds when polled; give it the time that the supervisor gives us. A lost machine completes nothing.
             self.conduit.cancel(request.into());
-            let deadline = self.conduit.now() + Duration::from_secs(2);
+            let deadline = self.conduit.now() + Duration::from_millis(if self.conduit.fabric().has_lost() { 500 } else { 2000 });
             while !self.test(request) {
                 if self.conduit.now() > deadline {
                     self.abort(request, error);

@@ -15,9 +15,8 @@ use std::{
 
 use rustix::time::{ClockId, clock_gettime};
 
-#[cfg(feature = "mpi")]
-use super::Fabric;
 use super::{
+    Fabric,
     member::Member,
     supervision::{Shown, Supervision},
 };
@@ -374,7 +373,6 @@ impl Conduit {
 /// The end.
 impl Conduit {
     /// The memory that the ranks of the machine share.
-    #[cfg(feature = "mpi")]
     pub(crate) fn fabric(&self) -> &Arc<Fabric> {
         self.member.fabric()
     }

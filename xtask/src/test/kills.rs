@@ -21,8 +21,6 @@ use std::time::{Duration, Instant};
 
 /// All others have to be gone after this long.
 const SOON: Duration = Duration::from_secs(5);
-/// The same after a cut: 3.5 s of silence, and 2 s in which the rest of a transfer may still come that was cut in the middle.
-const SOON_AFTER_CUT: Duration = Duration::from_secs(7);
 /// A start, the work before the kill, the end, with much to spare.
 const LIMIT: Duration = Duration::from_secs(40);
 /// From the first sight of all ranks until they work, and how much later the kill comes at most.
@@ -66,7 +64,7 @@ pub fn run(library: &Library, suite: &Program, hosts: &Hosts, tier: Tier) -> Res
             let is_named = says.is_some_and(|(words, _)| killed.said.contains(words));
             named += u64::from(is_named);
             times = time + 1;
-            if killed.gone > if matches!(what, What::Cable) { SOON_AFTER_CUT } else { SOON } {
+            if killed.gone > SOON {
                 failure =
                     Some(format!("after kill {time} ranks were there for {:.1} s\n{}", killed.gone.as_secs_f64(), killed.said));
             }
